@@ -1,0 +1,1 @@
+"""The rules of the graph: pure, without input or output, clock or randomness."""
