@@ -1,0 +1,1 @@
+"""Embedders: ONNX (the default), sentence-transformers (the reference), hashing (tests)."""
