@@ -1,0 +1,1 @@
+"""The Model Context Protocol edge: revisions, catalogue, envelope, tool host."""

@@ -1,0 +1,146 @@
+"""Arguments of a call: from a decoded JSON value to a checked model, with every problem at once.
+
+One model class yields both the advertised schema and the validation, so that neither can say more than the other. Two
+courtesies go beyond the schema: null for an optional argument means absent, and a whole number may be written as 4.0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from pulse_kg.errors import InvalidArgument, Problem
+
+MAX_DEPTH = 32
+_MAX_PROBLEMS = 50  # more than that helps nobody to mend a call
+_SHOWN = 80  # characters of a name that an answer repeats
+
+
+class ToolModel(BaseModel):
+    """A model of the tools' edge: strict, closed, and tolerant of null where a value may be left out."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)  # built when used: a process often runs one tool
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        optional = {name for name, f in cls.model_fields.items() if not f.is_required()}
+        return {k: v for k, v in value.items() if not (v is None and k in optional)}
+
+
+class ToolInput(ToolModel):
+    """The arguments of a tool."""
+
+    @classmethod
+    def read(cls, arguments: object) -> Self:
+        """Checks arguments.
+
+        Raises:
+            InvalidArgument: With every problem of the input.
+        """
+        if not isinstance(arguments, dict):
+            raise _refused([Problem("", "the arguments must be one JSON object")])
+        problems = list(_faults(arguments, "", 1))
+        if any(p.problem == _TOO_DEEP for p in problems):
+            raise _refused(problems)
+        try:
+            model = cls.model_validate(arguments)
+        except ValidationError as error:
+            spoken = {p.path for p in problems}
+            problems += [p for p in (_problem(e, cls) for e in error.errors(include_url=False)) if p.path not in spoken]
+            raise _refused([*problems, *cls.more_problems(arguments)]) from None
+        if problems:
+            raise _refused(problems)
+        return model
+
+    @classmethod
+    def more_problems(cls, arguments: Mapping[str, Any]) -> list[Problem]:  # noqa: ARG003 - for models that can say more
+        """Problems that the schema can't express, told beside those it found."""
+        return []
+
+
+def _refused(problems: list[Problem]) -> InvalidArgument:
+    count = len(problems)
+    shown = problems[:_MAX_PROBLEMS]
+    one = f"'{shown[0].path}' {shown[0].problem}" if shown[0].path else shown[0].problem
+    return InvalidArgument(
+        f"{count} problem{'s' if count > 1 else ''} in the arguments, and nothing was stored: {one}"
+        + ("; the others are in details.problems." if count > 1 else ". Correct it and call again."),
+        shown,
+    )
+
+
+_TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
+
+
+def _faults(value: object, path: str, depth: int) -> Iterator[Problem]:
+    """What no string, number or nesting of an argument may be, whatever the tool."""
+    if isinstance(value, str):
+        fault = text_fault(value)
+        if fault:
+            yield Problem(path, fault)
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield Problem(path, "must be a finite number")
+    elif isinstance(value, dict | list):
+        if depth > MAX_DEPTH:
+            yield Problem(path, _TOO_DEEP)
+            return
+        items = value.items() if isinstance(value, dict) else ((f"[{i}]", v) for i, v in enumerate(value))
+        for key, item in items:
+            if isinstance(value, dict) and text_fault(key):
+                yield Problem(path, f"has a key that {text_fault(key)}")
+                continue
+            yield from _faults(item, f"{path}{key}" if key.startswith("[") else f"{path}.{key}".lstrip("."), depth + 1)
+
+
+@cache
+def _forbidden() -> dict[int, None]:
+    """Control characters but tab and newline, and lone surrogates, as a table for `str.translate`."""
+    return {c: None for c in (*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0xD800, 0xE000)) if c not in (0x09, 0x0A)}
+
+
+def text_fault(text: str) -> str | None:
+    """Why a text can't be taken: NUL, another control character, or a lone surrogate; None if it can."""
+    if len(text.translate(_forbidden())) == len(text):
+        return None
+    bad = next(c for c in text if ord(c) in _forbidden())
+    name = "NUL" if bad == "\0" else "a lone surrogate" if "\ud800" <= bad <= "\udfff" else "a control character"
+    return f"holds {name} (U+{ord(bad):04X}); only tab and newline are allowed"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        else:
+            name = part if len(part) <= _SHOWN else part[:_SHOWN] + "…"
+            path += f".{name}" if path else name
+    return path.encode("utf-8", "replace").decode()
+
+
+def _problem(error: ErrorDetails, model: type[ToolModel]) -> Problem:
+    path, kind, context = _path(error["loc"]), error["type"], error.get("ctx", {})
+    if kind == "missing":
+        return Problem(path, "is required")
+    if kind == "extra_forbidden":
+        where = "of this tool" if len(error["loc"]) == 1 else "here"
+        known = f"; it takes {', '.join(model.model_fields)}" if len(error["loc"]) == 1 else ""
+        return Problem(path, f"is not an argument {where}{known}")
+    if kind == "literal_error":
+        return Problem(path, f"must be one of {context.get('expected', '')}".replace("'", "").replace(" or ", ", "))
+    if kind == "value_error":
+        return Problem(path, str(context.get("error", error["msg"])))
+    return Problem(path, error["msg"].replace("Input should", "should", 1))
+
+
+def whole(value: object) -> object:
+    """4.0 as 4: JSON Schema calls both an integer. For `BeforeValidator`, after the bounds."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

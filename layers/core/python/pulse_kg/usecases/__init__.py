@@ -1,0 +1,1 @@
+"""What the product does, one file a tool or job; each depends on the domain and the ports only."""

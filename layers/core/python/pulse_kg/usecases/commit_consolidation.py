@@ -1,0 +1,164 @@
+"""commit_consolidation: writes a session as one numbered commit of its board, or nothing of it.
+
+Texts are embedded before the board is taken. While it is held, everything that the session was based on is read again;
+what changed since its propose is a conflict, and the session stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from pulse_kg.domain.audit import overrides_list
+from pulse_kg.domain.conflicts import collisions
+from pulse_kg.domain.model import Candidates, Node, Override, Proposal, Resolved, Session, TextVector
+from pulse_kg.domain.overrides import named_nodes, resolve
+from pulse_kg.domain.permissions import Caller
+from pulse_kg.domain.plan import CommitPlan, complete, outline, texts_to_embed
+from pulse_kg.domain.reconcile import reconcile
+from pulse_kg.domain.schema import canonical_json
+from pulse_kg.errors import (
+    CommitConflict,
+    EmbedderTimeout,
+    EmbeddingModelMismatch,
+    InvalidArgument,
+    InvalidEdgeEndpoints,
+    Problem,
+    PulseError,
+    SessionAlreadyCommitted,
+    StoreUnavailable,
+)
+from pulse_kg.ports.commits import Turn
+from pulse_kg.usecases.access import own_session, require_open
+from pulse_kg.usecases.embedding import candidate_text, embed_candidates, embed_texts
+from pulse_kg.usecases.propose_reconciliation import session_view
+from pulse_kg.usecases.replay import around
+from pulse_kg.usecases.services import Deadline, Services
+
+_LEAVES_MARK = (CommitConflict, EmbedderTimeout, EmbeddingModelMismatch, InvalidEdgeEndpoints, StoreUnavailable)
+
+
+def commit_consolidation(caller: Caller, session_id: str, overrides: Sequence[Override], services: Services) -> Mapping[str, Any]:
+    """Commits a session; a repeated commit answers what the first one answered.
+
+    Args:
+        caller: The session's owner.
+        session_id: The session.
+        overrides: Hints that replace the proposed ones, each with its reason.
+        services: The ports.
+
+    Returns:
+        The answer of contract section 4.6.
+
+    Raises:
+        SessionNotFound, SessionOwnershipMismatch, SessionAborted, SessionExpired: By the session.
+        SessionAlreadyCommitted: It was committed with other overrides; the first answer is in the details.
+        InvalidArgument: The session has no candidates.
+        InvalidOverride: With every problem; nothing changed.
+        InvalidEdgeEndpoints: An edge can't be written after candidates were mapped to nodes.
+        CommitConflict: The board changed under the session; propose again, then commit.
+        EmbedderTimeout, EmbeddingModelMismatch, StoreUnavailable: Nothing was written, or it was decided
+            (``details.decided``) and the same commit resumes.
+    """
+    deadline = Deadline(services)
+    now = services.clock.now()
+    session = own_session(caller, session_id, now, services)
+    given = canonical_json(overrides_list(overrides))
+    if session.state == "committed":
+        return _first_answer(session, given)
+    require_open(session, now)
+    candidates = services.sessions.candidates(session_id)
+    if not candidates.nodes and not candidates.edges:
+        raise InvalidArgument(
+            "The session has no candidates, so there is nothing to commit. Add some first, or abort it.",
+            [Problem("session_id", "the session has neither node nor edge candidates")],
+        )
+    try:
+        vectors = embed_candidates(session, candidates, deadline.left(), services)
+        wait = max(0.0, deadline.left() - services.limits.reserve_seconds)
+        with services.commits.turn(session.board_id, wait_seconds=wait) as turn:
+            session = services.sessions.load(session_id)
+            if session.state == "committed":
+                return _first_answer(session, given)
+            plan = _plan(session, overrides, vectors, turn, deadline, services)
+            turn.commit(replace(plan, overrides=given))
+            return plan.answer
+    except _LEAVES_MARK as error:
+        if not error.details.get("decided"):
+            _mark(session_id, error, services)
+        raise
+
+
+def _first_answer(session: Session, given: str) -> Mapping[str, Any]:
+    if session.answer is None:
+        raise StoreUnavailable("session")
+    if session.overrides != given:
+        raise SessionAlreadyCommitted(
+            "This session was committed already, with other overrides. Its answer is in details.answer; "
+            "record what changed in a new session.",
+            {"answer": dict(session.answer)},
+        )
+    return session.answer
+
+
+def _mark(session_id: str, error: PulseError, services: Services) -> None:
+    with suppress(StoreUnavailable):  # the mark informs and never decides; the caller is told of the failure that matters
+        services.sessions.mark_uncommittable(session_id, f"{error.code}: {error.message}", now=services.clock.now())
+
+
+def _plan(
+    session: Session, overrides: Sequence[Override], vectors: Mapping[str, TextVector], turn: Turn, deadline: Deadline, services: Services
+) -> CommitPlan:
+    now = services.clock.now()
+    require_open(session, now)
+    candidates = services.sessions.candidates(session.session_id)
+    vectors = embed_candidates(session, replace(candidates, vectors={**candidates.vectors, **vectors}), deadline.left(), services)
+    proposals = _proposals(session, candidates, vectors, turn.board.commit_seq, services)
+    nodes = _named_nodes(session, candidates, proposals, overrides, services)
+    by_id = {p.candidate_id: p for p in proposals}
+    resolutions = resolve(candidates.nodes, by_id, overrides, nodes)
+    similar = [
+        *services.graph.with_digests(session.board_id, {c.digest for c in candidates.nodes}),
+        *services.graph.with_refs(session.board_id, {c.stable_ref for c in candidates.nodes if c.stable_ref is not None}),
+    ]
+    found = collisions(candidates.nodes, candidates.edges, by_id, resolutions, nodes, similar)
+    if found:
+        raise CommitConflict(
+            "The board changed since the last propose, and nothing was written. "
+            "Run propose_reconciliation again, look at it, and commit again.",
+            {"nodes": list(found), "collisions": [{"node_id": n, "reason": why} for n, why in found.items()]},
+        )
+    resolved = Resolved(session, candidates, proposals, overrides, resolutions)
+    by_text = {candidate_text(c): vectors[c.candidate_id] for c in candidates.nodes if c.candidate_id in vectors}
+    extra = [t for t in texts_to_embed(resolved, nodes) if t not in by_text]  # an update that keeps a body; rare, and short
+    by_text |= embed_texts(extra, deadline.left(), services)
+    sketch = outline(resolved, nodes)
+    ground = around(session.board_id, sketch, nodes, services.graph)
+    return complete(resolved, sketch, ground, by_text, seq=turn.board.commit_seq + 1, now=now)
+
+
+def _proposals(
+    session: Session, candidates: Candidates, vectors: Mapping[str, TextVector], seq: int, services: Services
+) -> tuple[Proposal, ...]:
+    """The stored proposals, and new ones for what came after the last propose."""
+    late = {c.candidate_id for c in candidates.nodes[session.proposed_nodes :]}
+    for edge in candidates.edges[session.proposed_edges :]:
+        if edge.draft.rel_type == "supersedes":
+            late.add(str(edge.draft.src.candidate_id))
+        elif edge.draft.rel_type == "contradicts":
+            late |= {str(edge.draft.src.candidate_id), str(edge.draft.dst.candidate_id)}
+    stored = {c: p for c, p in candidates.proposals.items() if c not in late}
+    if len(stored) == len(candidates.nodes):
+        return tuple(stored[c.candidate_id] for c in candidates.nodes)
+    fresh = reconcile(session_view(session, candidates, vectors, seq, services), services.thresholds)
+    return tuple(stored.get(p.candidate_id, p) for p in fresh)
+
+
+def _named_nodes(
+    session: Session, candidates: Candidates, proposals: Sequence[Proposal], overrides: Sequence[Override], services: Services
+) -> dict[str, Node]:
+    named = {t.node_id for p in proposals for t in p.targets}
+    named |= {end.node_id for e in candidates.edges for end in (e.draft.src, e.draft.dst) if end.node_id is not None}
+    return services.graph.nodes(session.board_id, named | set(named_nodes(overrides)))

@@ -1,0 +1,61 @@
+"""What the use cases work with: the ports, and the numbers that bound them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pulse_kg.domain.reconcile import Thresholds
+from pulse_kg.ports.boards import BoardStore
+from pulse_kg.ports.clock import Clock, Ids
+from pulse_kg.ports.commits import CommitLog
+from pulse_kg.ports.embedder import Embedder
+from pulse_kg.ports.graph import GraphStore
+from pulse_kg.ports.identity import RateLimiter
+from pulse_kg.ports.sessions import SessionStore
+from pulse_kg.ports.vectors import VectorIndex
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of the write tools; sizes in bytes of UTF-8, times in seconds."""
+
+    session_ttl_seconds: int = 3_600
+    consolidations_per_minute: int = 60
+    open_sessions: int = 50
+    node_candidates: int = 500
+    edge_candidates: int = 1_000
+    title_characters: int = 500
+    body_bytes: int = 32 * 1024
+    candidate_bytes: int = 48 * 1024
+    call_seconds: float = 30.0
+    reserve_seconds: float = 5.0
+    """What a commit keeps of its call's time for writing: it waits for the board no longer than the rest."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """The ports of the write tools."""
+
+    sessions: SessionStore
+    graph: GraphStore
+    vectors: VectorIndex
+    commits: CommitLog
+    boards: BoardStore
+    rates: RateLimiter
+    embedder: Embedder
+    clock: Clock
+    ids: Ids
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    limits: Limits = field(default_factory=Limits)
+
+
+class Deadline:
+    """How much of a call's time is left."""
+
+    def __init__(self, services: Services) -> None:
+        self._clock = services.clock
+        self._end = services.clock.monotonic() + services.limits.call_seconds
+
+    def left(self) -> float:
+        """Seconds until the end, 0 or more."""
+        return max(0.0, self._end - self._clock.monotonic())
