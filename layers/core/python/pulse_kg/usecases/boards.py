@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,6 +40,11 @@ class BoardOverview:
     counts: Mapping[str, int]
 
 
+def refused(what: str, problems: Sequence[Problem]) -> InvalidArgument:
+    """The refusal of an administrator's command; its message alone says everything, because scripts log only that."""
+    return InvalidArgument(f"{what}: {'; '.join(p.problem for p in problems)}.", problems)
+
+
 def require_board(board_id: str, boards: BoardStore) -> Board:
     """The board of that id.
 
@@ -48,7 +53,7 @@ def require_board(board_id: str, boards: BoardStore) -> Board:
     """
     board = boards.board(board_id)
     if board is None:
-        raise InvalidArgument("There is no such board.", [Problem("board", _missing(board_id, boards))])
+        raise refused("No board was found", [Problem("board", _missing(board_id, boards))])
     return board
 
 
@@ -59,8 +64,8 @@ def board_fault(board_id: str, boards: BoardStore) -> str | None:
 
 def _missing(board_id: str, boards: BoardStore) -> str:
     near = nearest(board_id, [b.board_id for b in boards.boards()])
-    hint = f"the nearest is '{near}'" if near else "pulse-kg boards list shows them all"
-    return f"there is no board '{board_id}'; {hint}"
+    hint = f"nearest: '{near}'" if near else "pulse-kg boards list shows them all"
+    return f"there is no board '{board_id}' ({hint})"
 
 
 def create_board(board_id: str, name: str | None, *, boards: BoardStore, now: Instant) -> Board:
@@ -75,18 +80,26 @@ def create_board(board_id: str, name: str | None, *, boards: BoardStore, now: In
     Raises:
         InvalidArgument: The id or name can't be, or the id is or was in use.
     """
+    check_new_board(board_id, name)
+    if not boards.create(board_id, board_id if name is None else name, now=now):
+        problem = Problem("board", f"the id '{board_id}' is taken, or was erased before (an erased id is never used again)")
+        raise refused("The board was not made", [problem])
+    return require_board(board_id, boards)
+
+
+def check_new_board(board_id: str, name: str | None) -> None:
+    """Refuses an id or name that no board can have; needs no store.
+
+    Raises:
+        InvalidArgument: With every problem.
+    """
     problems = []
     if not BOARD_ID.fullmatch(board_id):
-        wanted = "1..64 characters of a-z, 0-9 and _, the first one no _"
-        problems.append(Problem("board", f"'{board_id}' must be {wanted}"))
+        problems.append(Problem("board", f"the id '{board_id}' must be 1..64 characters of a-z, 0-9 and _, the first one no _"))
     if name is not None and not (1 <= len(name) <= MAX_NAME and name.isprintable() and name.strip()):
-        problems.append(Problem("name", f"must be 1..{MAX_NAME} printable characters, not blank"))
+        problems.append(Problem("name", f"the name must be 1..{MAX_NAME} printable characters, not blank"))
     if problems:
-        raise InvalidArgument("The board was not made.", problems)
-    if not boards.create(board_id, board_id if name is None else name, now=now):
-        problem = Problem("board", f"'{board_id}' is taken, or was erased before; the id of an erased board is never used again")
-        raise InvalidArgument("The board was not made.", [problem])
-    return require_board(board_id, boards)
+        raise refused("The board was not made", problems)
 
 
 def show_board(board_id: str, *, boards: BoardStore, graph: GraphStore, sessions: SessionStore, now: Instant) -> BoardOverview:
@@ -118,11 +131,11 @@ def set_board(board_id: str, changes: Mapping[str, str], *, boards: BoardStore) 
     problems = []
     for key, text in changes.items():
         if key not in DEFAULT_SETTINGS:
-            problems.append(Problem(key, "is no setting of a board; there are: " + ", ".join(DEFAULT_SETTINGS)))
+            problems.append(Problem(key, f"'{key}' is no setting of a board (there are: {', '.join(DEFAULT_SETTINGS)})"))
         elif text.lower() not in _BOOLEANS:
-            problems.append(Problem(key, f"must be true or false, not '{text}'"))
+            problems.append(Problem(key, f"'{key}' must be true or false, not '{text}'"))
     if problems:
-        raise InvalidArgument("Nothing was changed.", problems)
+        raise refused("Nothing was changed", problems)
     values = {key: _BOOLEANS[text.lower()] for key, text in changes.items()}
     for key, value in values.items():
         boards.set_setting(board_id, key, value)
@@ -139,14 +152,14 @@ def add_attribute(board_id: str, node_type: str, key: str, kind: str, *, boards:
     problems = []
     if node_type not in NODE_TYPES:
         near = nearest(node_type, NODE_TYPES)
-        hint = f"the nearest is '{near}'" if near else "there are " + ", ".join(NODE_TYPES)
-        problems.append(Problem("type", f"'{node_type}' is no node type; {hint}"))
+        hint = f"nearest: '{near}'" if near else "there are " + ", ".join(NODE_TYPES)
+        problems.append(Problem("type", f"'{node_type}' is no node type ({hint})"))
     if fault := _key_fault(board, node_type, key):
-        problems.append(Problem("key", f"'{key}' {fault}"))
+        problems.append(Problem("key", f"the key '{key}' {fault}"))
     if kind not in ADDABLE_KINDS:
-        problems.append(Problem("kind", f"'{kind}' must be one of " + ", ".join(ADDABLE_KINDS)))
+        problems.append(Problem("kind", f"the kind '{kind}' must be one of " + ", ".join(ADDABLE_KINDS)))
     if problems:
-        raise InvalidArgument("Nothing was added.", problems)
+        raise refused("Nothing was added", problems)
     boards.add_attribute(board_id, node_type, key, kind)
     return require_board(board_id, boards)
 

@@ -12,11 +12,11 @@ from typing import Final
 from pulse_kg.domain.instants import Instant
 from pulse_kg.domain.keys import ApiKey, parse_key
 from pulse_kg.domain.permissions import Caller, effective, find_preset, flag_fault, nearest, preset_fault
-from pulse_kg.errors import InvalidArgument, Problem, Unauthorized
+from pulse_kg.errors import Problem, Unauthorized
 from pulse_kg.ports.boards import BoardStore
 from pulse_kg.ports.clock import Ids
 from pulse_kg.ports.identity import Agent, IdentityStore, KeyRecord
-from pulse_kg.usecases.boards import board_fault, require_board
+from pulse_kg.usecases.boards import board_fault, refused, require_board
 
 MAX_NAME: Final = 100
 """Characters of an agent's name."""
@@ -94,7 +94,7 @@ def create_agent(
         problems.append(Problem("preset", f"'{preset}' {fault}"))
     problems += [Problem("board", fault) for board_id in dict.fromkeys(board_ids) if (fault := board_fault(board_id, boards))]
     if problems:
-        raise InvalidArgument("The agent was not made.", problems)
+        raise refused("The agent was not made", problems)
     agent = Agent(
         agent_id=ids.agent_id(now),
         name=name,
@@ -107,8 +107,8 @@ def create_agent(
     )
     key = ApiKey(*ids.key_parts())
     if not identity.create_agent(agent, _record(key, agent, now)):
-        raise InvalidArgument(
-            "The agent was not made.", [Problem("name", f"'{name}' is taken; the name of a revoked agent is not free again")]
+        raise refused(
+            "The agent was not made", [Problem("name", f"the name '{name}' is taken (that of a revoked agent is not free again)")]
         )
     return IssuedKey(agent, key.text)
 
@@ -122,8 +122,8 @@ def find_agent(name: str, identity: IdentityStore) -> Agent:
     agent = identity.by_name(name)
     if agent is None:
         near = nearest(name, [a.name for a in identity.agents()])
-        hint = f"the nearest is '{near}'" if near else "pulse-kg agents list shows them all"
-        raise InvalidArgument("There is no such agent.", [Problem("name", f"there is no agent '{name}'; {hint}")])
+        hint = f"nearest: '{near}'" if near else "pulse-kg agents list shows them all"
+        raise refused("No agent was found", [Problem("name", f"there is no agent '{name}' ({hint})")])
     return agent
 
 
@@ -165,7 +165,7 @@ def change_flags(name: str, add: Sequence[str], remove: Sequence[str], *, identi
     problems = _flag_problems("flags", (*add, *remove))
     problems += [Problem("flags", f"'{flag}' is both added and removed") for flag in _sorted(set(add) & set(remove))]
     if problems:
-        raise InvalidArgument("No flag was changed.", problems)
+        raise refused("No flag was changed", problems)
     return _saved(
         replace(
             agent,
@@ -219,8 +219,8 @@ def revoke_keys(name: str, *, identity: IdentityStore, now: Instant) -> tuple[Ag
 def _active(name: str, identity: IdentityStore) -> Agent:
     agent = find_agent(name, identity)
     if agent.revoked_at is not None:
-        problem = Problem("name", f"'{name}' is revoked, which is final; make a new agent with pulse-kg agents create")
-        raise InvalidArgument("The agent is revoked.", [problem])
+        problem = Problem("name", f"'{name}' is revoked, which is final (pulse-kg agents create makes a new one)")
+        raise refused("Nothing was changed", [problem])
     return agent
 
 
@@ -236,7 +236,7 @@ def _record(key: ApiKey, agent: Agent, now: Instant) -> KeyRecord:
 def _name_problems(name: str) -> list[Problem]:
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip() or name[0] in "+-":
         wanted = f"1..{MAX_NAME} printable characters, without blanks at the ends and not starting with + or -"
-        return [Problem("name", f"must be {wanted}")]
+        return [Problem("name", f"the name must be {wanted}")]
     return []
 
 
