@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pulse_kg.domain.model import EdgeCandidate, Node, NodeCandidate, Proposal, Resolution
+from pulse_kg.domain.reconcile import BY_EDGES
 
 
 def collisions(
@@ -32,7 +33,8 @@ def collisions(
     similar = list(similar)
     for candidate, resolution in zip(candidates, resolutions, strict=True):
         proposal = proposals[candidate.candidate_id]
-        for target in resolution.targets:
+        by_edges = proposal.targets if proposal.rule == BY_EDGES and proposal.hint == "SUPERSEDE" else ()
+        for target in dict.fromkeys((*resolution.targets, *by_edges)):  # its edges supersede these, whatever an override says
             node = nodes[target.node_id]
             if node.version != target.version or (resolution.overridden and node.commit_seq > proposal.seen_seq):
                 found.setdefault(node.node_id, f"{candidate.candidate_id}: its content or liveness changed")

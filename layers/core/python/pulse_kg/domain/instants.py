@@ -8,15 +8,16 @@ from datetime import UTC, datetime, timedelta
 Instant = int
 """Epoch milliseconds, UTC."""
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_INSTANT = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}:\d{2})")
+_HOUR_MINUTE = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_INSTANT = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})[Tt ]({_HOUR_MINUTE}:[0-5]\d)(?:\.(\d+))?([Zz]|[+-]{_HOUR_MINUTE})", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def format_instant(instant: Instant) -> str:
     """Epoch milliseconds as ``2026-05-07T16:30:00.000Z``."""
     moment = _EPOCH + timedelta(milliseconds=instant)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{instant % 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def parse_instant(text: str) -> Instant:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from pulse_kg.domain.instants import Instant
@@ -137,9 +138,9 @@ class NodeCandidate:
         """The attributes that the schema has."""
         return {k: v for k, v in self.draft.attributes.items() if k not in self.unknown_keys}
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """The content digest, without the unknown keys."""
+        """The content digest, without the unknown keys; made once, for the rules compare every candidate with every other."""
         return content_digest(self.draft.node_type, self.draft.title, self.draft.body, self.attributes)
 
     @property

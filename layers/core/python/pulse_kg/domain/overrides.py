@@ -41,6 +41,8 @@ def resolve(
         if override.candidate_id in chosen:
             problems.append(Problem(f"{where}.candidate_id", f"'{override.candidate_id}' is named twice; keep one override for it"))
             continue
+        if not override.rationale.strip():
+            problems.append(Problem(f"{where}.rationale", "must not be blank; it goes into the audit row"))
         resolution, fault = _override(override, proposals[override.candidate_id], types[override.candidate_id], nodes)
         chosen[override.candidate_id] = resolution
         if fault:

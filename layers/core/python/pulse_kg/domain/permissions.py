@@ -102,7 +102,8 @@ def preset_fault(text: str) -> str | None:
     if find_preset(text) is not None:
         return None
     near = nearest(text, PRESETS)
-    return f"is no preset; the nearest is '{near}'" if near else "is no preset; there are " + ", ".join(PRESETS)
+    hint = f"nearest: '{near}'" if near else "there are " + ", ".join(PRESETS)
+    return f"is no preset ({hint})"
 
 
 def flag_fault(text: str) -> str | None:
@@ -111,7 +112,8 @@ def flag_fault(text: str) -> str | None:
         return None
     groups = sorted({flag.rpartition(".")[0] + _WILDCARD for flag in FLAGS})
     near = nearest(text, (*FLAGS, *groups))
-    return f"is no permission; the nearest is '{near}'" if near else "is no permission; there are " + ", ".join(("kg.*", *groups))
+    hint = f"nearest: '{near}'" if near else "there are " + ", ".join(("kg.*", *groups))
+    return f"is no permission ({hint})"
 
 
 def nearest(text: str, words: Iterable[str]) -> str | None:

@@ -1,8 +1,7 @@
-"""The commit plan: from candidates and their resolutions to everything a commit writes. Pure, so that a replay of the
-audit log makes the same graph.
+"""The commit plan: from candidates and their resolutions to everything a commit writes.
 
-Two steps, because the second needs reads that only the first can name: `outline` maps candidates to nodes and edges,
-`complete` adds what the graph around them says.
+Pure, so that a replay of the audit log makes the same graph. Two steps, because the second needs reads that only the
+first can name: `outline` maps candidates to nodes and edges, `complete` adds what the graph around them says.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pulse_kg.domain.model import (
 )
 from pulse_kg.domain.reconcile import merged_body
 from pulse_kg.domain.relevance import Standing, relevance
-from pulse_kg.domain.schema import CONFIDENCE, DEFAULT_CONFIDENCE, SEARCHABLE_TYPES, NodeType, RelType
+from pulse_kg.domain.schema import CONFIDENCE, DEFAULT_CONFIDENCE, SEARCHABLE_TYPES, NodeType, RelType, canonical_json
 from pulse_kg.domain.supersedence import find_cycle
 from pulse_kg.domain.text import embedding_text
 from pulse_kg.errors import InvalidEdgeEndpoints
@@ -172,8 +171,12 @@ def outline(resolved: Resolved, nodes: Mapping[str, Node]) -> Outline:
     Args:
         resolved: The session.
         nodes: Every existing node that a target or an end of an edge names.
+
+    Raises:
+        InvalidEdgeEndpoints: An edge ends at a node that is not there.
     """
     session, warnings = resolved.session, list[str]()
+    _check_ends(resolved, nodes)
     drafts = {c.candidate_id: c for c in resolved.candidates.nodes}
     node_ids: dict[str, str] = {}
     for r in resolved.resolutions:
@@ -211,6 +214,16 @@ def outline(resolved: Resolved, nodes: Mapping[str, Node]) -> Outline:
                 edge = plan_edge(node_ids[r.candidate_id], "supersedes", target.node_id, None, r.candidate_id)
                 edges.setdefault(edge.edge_id, edge)
     return Outline(node_ids, tuple(edges.values()), tuple(warnings))
+
+
+def _check_ends(resolved: Resolved, nodes: Mapping[str, Node]) -> None:
+    ends = {end.node_id for edge in resolved.candidates.edges for end in (edge.draft.src, edge.draft.dst) if end.node_id is not None}
+    missing = sorted(ends - set(nodes))
+    if missing:
+        raise InvalidEdgeEndpoints(
+            f"This board has no node {' or '.join(missing)}, at which edges of this session end; nothing was changed. Abort the session.",
+            {"node_ids": missing},
+        )
 
 
 def complete(
@@ -329,7 +342,7 @@ class _Completion:
                 f"{candidate.candidate_id}: another candidate of this session updates {node_id} too; both were merged in order"
             )
         attributes = {**node.attributes, **candidate.attributes}
-        body = merged_body(candidate, node)
+        body = merged_body(candidate, node.body)
         if body != draft.body:
             self.warnings.append(f"{candidate.candidate_id}: without a body of its own, it leaves the body of {node_id} as it was")
         if (draft.title, body) != (node.title, node.body):
@@ -337,12 +350,12 @@ class _Completion:
         source_ref = node.source_ref
         if node.stable_ref is None and candidate.stable_ref is not None and candidate.artifact(session.source) == node.artifact:
             source_ref = candidate.stable_ref
+        content = replace(node, title=draft.title, body=body, attributes=attributes, source_ref=source_ref)
+        if content == node and canonical_json(attributes) == canonical_json(node.attributes):  # 1 == True, but not in JSON
+            self.warnings.append(f"{candidate.candidate_id}: it changes nothing in {node_id}, which was left as it is")
+            return
         self.after[node_id] = replace(
-            node,
-            title=draft.title,
-            body=body,
-            attributes=attributes,
-            source_ref=source_ref,
+            content,
             artifact_version=session.source.version if node.artifact == session.source.artifact.canonical else None,
             commit_seq=self.seq,
             version=self.around.nodes[node_id].version + 1,
@@ -405,14 +418,13 @@ class _Completion:
         if edge.origin is not None and resolution is not None and resolution.overridden and resolution.hint != "SUPERSEDE":
             self.warnings.append(f"{resolution.hint} kept, but {label} supersedes {edge.dst}")
         self.superseded[edge.dst] = edge.src
-        fresh = node.created_seq == self.seq
         self.after[edge.dst] = replace(
             node,
             superseded_by=edge.src,
             superseded_at=self.now,
             status="superseded" if node.node_type == "Decision" else node.status,
             commit_seq=self.seq,
-            version=node.version if fresh or node.commit_seq == self.seq else node.version + 1,
+            version=node.version if node.commit_seq == self.seq else node.version + 1,  # one commit raises it once
             updated_at=self.now,
         )
 
@@ -481,19 +493,22 @@ class _Completion:
 def texts_to_embed(resolved: Resolved, nodes: Mapping[str, Node]) -> tuple[str, ...]:
     """The texts whose vectors `complete` needs, each once, in the order of the candidates."""
     texts: dict[str, None] = {}
+    bodies = {n.node_id: n.body for n in nodes.values()}
     for candidate, resolution in zip(resolved.candidates.nodes, resolved.resolutions, strict=True):
         if candidate.draft.node_type not in SEARCHABLE_TYPES or resolution.hint == "NOOP":
             continue
         body = candidate.draft.body
         if resolution.hint == "UPDATE":
-            body = merged_body(candidate, nodes[resolution.targets[0].node_id])
+            target = resolution.targets[0].node_id
+            body = bodies[target] = merged_body(candidate, bodies[target])  # two overrides may update one node
         texts[embedding_text(candidate.draft.title, body)] = None
     return tuple(texts)
 
 
 def administer(action: Administration, node: Node, surroundings: Surroundings, *, seq: int, now: Instant) -> CommitPlan:
-    """The plan of an administrative change of one node: curate it, or revoke it. Neither changes content or liveness, so the
-    node keeps its version and the number of its last commit.
+    """The plan of an administrative change of one node: curate it, or revoke it.
+
+    Neither changes content or liveness, so the node keeps its version and the number of its last commit.
 
     Args:
         action: What is done, by whom and why.

@@ -11,7 +11,11 @@ from dataclasses import dataclass, field
 
 from pulse_kg.domain.model import EdgeCandidate, EdgeEnd, Hint, Node, NodeCandidate, Proposal, Source, Target, content_digest
 from pulse_kg.domain.schema import VERSIONED_TYPES
+from pulse_kg.domain.supersedence import find_cycle
 from pulse_kg.domain.text import claims, embedding_text, fold, same_series
+
+BY_EDGES = 2
+"""The rule that supersedes what the session's own edges name."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,8 @@ class Facts:
 
     Attributes:
         same_digest: Nodes of the type with its digest, live and superseded.
-        same_ref: Live nodes of the type with its stable reference, and how similar they are.
-        matches: The nearest live nodes of the type, best first, ties by id.
+        same_ref: Nodes of the type with its stable reference, and how similar they are; only live ones count.
+        matches: The nearest nodes of the type, among them the best live one; only live ones count.
         by_vector: Whether the similarities are cosines; else they compare title prefixes.
         cut: Whether the candidate's text was longer than the model reads.
     """
@@ -81,7 +85,7 @@ class _Reconciliation:
     view: SessionView
     thresholds: Thresholds
     same_as: dict[str, Node] = field(default_factory=dict)
-    """Candidates that rule 1 found to be a node."""
+    """Candidates that become a node that is there: by rule 1, and later by rules 3 and 4."""
     decided: dict[str, Proposal] = field(default_factory=dict)
     changed_by: dict[str, str] = field(default_factory=dict)
     """Nodes that rules 3 to 5 change, and the candidate that does."""
@@ -115,27 +119,40 @@ class _Reconciliation:
         self._decide(candidate, "NOOP", 1, f"Already present and unchanged as {free[0].node_id}.", [free[0]])
 
     def _rule_1_past_or_twin(self, candidate: NodeCandidate) -> None:
-        past = [n for n in self._equals(candidate) if not n.live and not self._contradicted(candidate, n)]
-        past = [n for n in past if not self._newer(candidate, n)]
+        past = [n for n in self._equals(candidate) if not n.live and not self._newer(n)]
         if past and not self._explicit_targets(candidate):
-            node = past[0]
+            free = [n for n in past if not self._contradicted(candidate, n)]
+            if not free:
+                self._refuse(candidate, 1, past[0], None, _CONTRADICTED)
+                return
+            node = free[0]
             self.same_as[candidate.candidate_id] = node
             why = f"Already recorded as {node.node_id}, which {node.superseded_by} has superseded since; it is not revived."
             self._decide(candidate, "NOOP", 1, why, [node])
             return
+        twins = self._twins(candidate)
+        free_twins = [t for t in twins if not self._contradicts_twin(candidate, t)]
+        if free_twins:
+            root = free_twins[0]
+            why = f"The same statement as {root} of this session; both become one node."
+            self._decide(candidate, "NOOP", 1, why, [], twin=root)
+        elif twins:
+            self._decide(candidate, "ADD", 1, f"Kept as a new node beside {twins[0]} of this session: {_CONTRADICTED}.", [])
+
+    def _twins(self, candidate: NodeCandidate) -> list[str]:
+        """The earlier candidates that say the same, each with its own node, in their order."""
+        found: dict[str, None] = {}
         for earlier in self.view.nodes:
             if earlier.candidate_id == candidate.candidate_id:
-                return
+                break
             if earlier.digest == candidate.digest and not _differ(earlier.stable_ref, candidate.stable_ref):
-                if self._edges_to(candidate, "contradicts", candidate_id=earlier.candidate_id):
-                    continue
-                first = self.decided.get(earlier.candidate_id)
-                root = first.twin if first and first.twin else earlier.candidate_id
-                if root in self.same_as:
-                    self.same_as[candidate.candidate_id] = self.same_as[root]
-                why = f"The same statement as {root} of this session; both become one node."
-                self._decide(candidate, "NOOP", 1, why, [], twin=root)
-                return
+                found[self._root(earlier.candidate_id)] = None
+        return list(found)
+
+    def _contradicts_twin(self, candidate: NodeCandidate, root: str) -> bool:
+        if self._edges_to(candidate, "contradicts", candidate_id=root):
+            return not self._edges_to(candidate, "supersedes", candidate_id=root, directed=True)
+        return root in self.same_as and self._contradicted(candidate, self.same_as[root])
 
     def _equals(self, candidate: NodeCandidate) -> list[Node]:
         found = [n for n in self.view.facts[candidate.candidate_id].same_digest if not _differ(n.stable_ref, candidate.stable_ref)]
@@ -149,11 +166,11 @@ class _Reconciliation:
             return
         curated = [n for n in targets if n.human_curated]
         if curated:
-            self._refuse(candidate, 2, curated[0], None, _CURATED)
+            self._refuse(candidate, BY_EDGES, curated[0], None, _CURATED)
             return
         rest = f" (and {', '.join(n.node_id for n in targets[1:])})" if len(targets) > 1 else ""
         why = f"A supersedes edge of this session goes to {targets[0].node_id} «{targets[0].title}»{rest}."
-        self._decide(candidate, "SUPERSEDE", 2, why, targets)
+        self._decide(candidate, "SUPERSEDE", BY_EDGES, why, targets)
 
     def _explicit_targets(self, candidate: NodeCandidate) -> list[Node]:
         """The live nodes that supersedes edges from the candidate go to, each once, in the edges' order."""
@@ -168,23 +185,26 @@ class _Reconciliation:
     # Rules 3 to 6: identity by reference, then by similarity with a second signal.
 
     def _rules_3_to_6(self, candidate: NodeCandidate) -> None:
-        facts, warnings = self.view.facts[candidate.candidate_id], []
-        if len(facts.same_ref) > 1:
-            ids = ", ".join(m.node.node_id for m in facts.same_ref)
-            warnings.append(f"ambiguous_source_ref: {len(facts.same_ref)} live nodes have the reference {candidate.stable_ref}: {ids}")
-        elif facts.same_ref:
-            same = facts.same_ref[0]
+        facts, warnings = self.view.facts[candidate.candidate_id], list[str]()
+        same_ref = _live_best_first(facts.same_ref)
+        if len(same_ref) > 1:
+            ids = ", ".join(sorted(m.node.node_id for m in same_ref))
+            warnings.append(f"ambiguous_source_ref: {len(same_ref)} live nodes have the reference {candidate.stable_ref}: {ids}")
+        elif same_ref:
+            same = same_ref[0]
             if self._rule_3(candidate, facts, same):
                 return
             warnings.append(
                 f"ambiguous_source_ref: {same.node.node_id} has the reference {candidate.stable_ref}, but it says something else "
                 f"(similarity {same.score:.2f})"
             )
-        best = facts.matches[0] if facts.matches else None
+        best = next(iter(_live_best_first(facts.matches)), None)
         if best is not None and (self._rule_4(candidate, facts, best, warnings) or self._rule_5(candidate, facts, best, warnings)):
             return
         if best is not None and best.score >= self.thresholds.similar:
-            why = f"A possible duplicate of {best.node.node_id} «{best.node.title}» (similarity {best.score:.2f}), but nothing else ties them."
+            series = not self._one_artifact(candidate, best.node) and same_series(best.node.title, candidate.draft.title)
+            why = f"A possible duplicate of {best.node.node_id} «{best.node.title}» (similarity {best.score:.2f})"
+            why += f": {_SERIES}." if series else "; that alone is no reason to change it."
             self._decide(candidate, "ADD", 6, why, [best.node], score=best.score, warnings=warnings)
         else:
             nearest = f"; the nearest has {best.score:.2f}" if best is not None and best.score > 0 else ""
@@ -196,34 +216,31 @@ class _Reconciliation:
         if not (equal_titles or same.score >= self.thresholds.similar):
             return False
         weak = None if equal_titles else _weakness(facts, same.node)
-        supersedes = candidate.draft.node_type in VERSIONED_TYPES and not equal_titles and self._newer(candidate, same.node)
+        supersedes = candidate.draft.node_type in VERSIONED_TYPES and not equal_titles and self._newer(same.node)
         why = f"{same.node.node_id} has the same reference {candidate.stable_ref}"
         why += " and a newer version of the artifact states it anew." if supersedes else "."
         self._change(candidate, 3, "SUPERSEDE" if supersedes else "UPDATE", same, why, weak, [])
         return True
 
     def _rule_4(self, candidate: NodeCandidate, facts: Facts, best: Match, warnings: list[str]) -> bool:
-        one_artifact = best.node.artifact == candidate.artifact(self.view.source)
+        one_artifact = self._one_artifact(candidate, best.node)
         if best.score < self.thresholds.update or _differ(best.node.stable_ref, candidate.stable_ref):
             return False
         if not (one_artifact or fold(best.node.title) == fold(candidate.draft.title)):
             return False
-        weak = _weakness(facts, best.node)
-        if weak is None and not one_artifact and same_series(best.node.title, candidate.draft.title):
-            weak = _SERIES
         turned = candidate.draft.node_type in VERSIONED_TYPES and claims(
             embedding_text(candidate.draft.title, candidate.draft.body)
         ) != claims(embedding_text(best.node.title, best.node.body))
         tie = "the same artifact" if one_artifact else "an equal title"
         why = f"Nearly the same text as {best.node.node_id} (similarity {best.score:.2f}, {tie})"
         why += ", but with another number, version, unit or negation." if turned else "."
-        self._change(candidate, 4, "SUPERSEDE" if turned else "UPDATE", best, why, weak, warnings)
+        self._change(candidate, 4, "SUPERSEDE" if turned else "UPDATE", best, why, _weakness(facts, best.node), warnings)
         return True
 
     def _rule_5(self, candidate: NodeCandidate, facts: Facts, best: Match, warnings: list[str]) -> bool:
         if best.score < self.thresholds.supersede or candidate.draft.node_type not in VERSIONED_TYPES:
             return False
-        if best.node.artifact != candidate.artifact(self.view.source):
+        if not self._one_artifact(candidate, best.node):
             return False
         why = f"On the subject of {best.node.node_id} «{best.node.title}» (similarity {best.score:.2f}), from the same artifact."
         self._change(candidate, 5, "SUPERSEDE", best, why, _weakness(facts, best.node), warnings)
@@ -233,24 +250,25 @@ class _Reconciliation:
         self, candidate: NodeCandidate, rule: int, hint: Hint, match: Match, why: str, weak: str | None, warnings: list[str]
     ) -> None:
         node = match.node
-        refusal = self._untouchable(candidate, node) or weak
+        refusal = _CONTRADICTED if self._contradicted(candidate, node) else weak
         if refusal is None and hint == "UPDATE" and update_changes_nothing(candidate, node):
+            self.same_as[candidate.candidate_id] = node
             self._decide(candidate, "NOOP", rule, why + " Nothing in it would change.", [node], score=match.score, warnings=warnings)
             return
-        refusal = refusal or self._taken(candidate, node, hint)
+        refusal = refusal or self._protected(node) or self._taken(candidate, node, hint)
         if refusal is not None:
             self._refuse(candidate, rule, node, match.score, refusal, warnings)
             return
         self.changed_by[node.node_id] = candidate.candidate_id
+        if hint == "UPDATE":
+            self.same_as[candidate.candidate_id] = node
         self._decide(candidate, hint, rule, why, [node], score=match.score, warnings=warnings)
 
-    def _untouchable(self, candidate: NodeCandidate, node: Node) -> str | None:
+    def _protected(self, node: Node) -> str | None:
         if node.human_curated:
             return _CURATED
-        if self._older(candidate, node):
+        if self._older(node):
             return "it was last written by a newer version of the artifact"
-        if self._contradicted(candidate, node):
-            return _CONTRADICTED
         return None
 
     def _taken(self, candidate: NodeCandidate, node: Node, hint: Hint) -> str | None:
@@ -258,6 +276,8 @@ class _Reconciliation:
         if node.node_id in self.changed_by:
             return f"{self.changed_by[node.node_id]} of this session changes it already"
         if hint == "SUPERSEDE":
+            if self._superseded_from(node, candidate):
+                return "the supersedes edges of this session go the other way, from it"
             for other, same in sorted(self.same_as.items()):
                 if same.node_id == node.node_id:
                     return f"{other} of this session states it unchanged"
@@ -268,10 +288,29 @@ class _Reconciliation:
 
     # What edges and versions say.
 
+    def _root(self, candidate_id: str) -> str:
+        """The candidate whose node it is: itself, or the earlier one that it is a twin of."""
+        first = self.decided.get(candidate_id)
+        return first.twin if first is not None and first.twin is not None else candidate_id
+
     def _node_of(self, end: EdgeEnd) -> Node | None:
         if end.node_id is not None:
             return self.view.known.get(end.node_id)
-        return self.same_as.get(str(end.candidate_id))
+        return self.same_as.get(self._root(str(end.candidate_id)))
+
+    def _superseded_from(self, node: Node, candidate: NodeCandidate) -> bool:
+        """Whether the session's supersedes edges lead from the node down to the candidate."""
+
+        def place(end: EdgeEnd) -> str:
+            there = self._node_of(end)
+            return there.node_id if there is not None else str(end.node_id or self._root(str(end.candidate_id)))
+
+        edges = [(place(e.draft.src), place(e.draft.dst)) for e in self.view.edges if e.draft.rel_type == "supersedes"]
+        edges += [(p.candidate_id, t.node_id) for p in self.decided.values() if p.hint == "SUPERSEDE" for t in p.targets]
+        below: dict[str, list[str]] = {}
+        for src, dst in edges:
+            below.setdefault(src, []).append(dst)
+        return find_cycle([(candidate.candidate_id, node.node_id)], below) is not None
 
     def _edges_to(
         self,
@@ -293,7 +332,9 @@ class _Reconciliation:
                 if here.candidate_id != candidate.candidate_id:
                     continue
                 node = self._node_of(there)
-                if (candidate_id is not None and there.candidate_id == candidate_id) or (node is not None and node.node_id == node_id):
+                if there.candidate_id is not None and self._root(there.candidate_id) == candidate_id:
+                    return True
+                if node is not None and node.node_id == node_id:
                     return True
         return False
 
@@ -302,15 +343,18 @@ class _Reconciliation:
             candidate, "supersedes", node_id=node.node_id, directed=True
         )
 
-    def _newer(self, candidate: NodeCandidate, node: Node) -> bool:
-        version = candidate.version(self.view.source)
-        same = node.artifact == candidate.artifact(self.view.source)
-        return same and version is not None and node.artifact_version is not None and version > node.artifact_version
+    def _one_artifact(self, candidate: NodeCandidate, node: Node) -> bool:
+        return node.artifact == candidate.artifact(self.view.source)
 
-    def _older(self, candidate: NodeCandidate, node: Node) -> bool:
-        version = candidate.version(self.view.source)
-        same = node.artifact == candidate.artifact(self.view.source)
-        return same and version is not None and node.artifact_version is not None and version < node.artifact_version
+    def _newer(self, node: Node) -> bool:
+        """Whether the session consolidates a newer version of the node's artifact than the one that last wrote it."""
+        source, version = self.view.source, node.artifact_version
+        return node.artifact == source.artifact.canonical and version is not None and source.version > version
+
+    def _older(self, node: Node) -> bool:
+        """Whether the session consolidates an older version of the node's artifact than the one that last wrote it."""
+        source, version = self.view.source, node.artifact_version
+        return node.artifact == source.artifact.canonical and version is not None and source.version < version
 
     # Writing down.
 
@@ -350,6 +394,10 @@ _CONTRADICTED = "a contradicts edge of this session goes to it"
 _SERIES = "the titles differ only in a number, version or date and come from different artifacts"
 
 
+def _live_best_first(matches: Iterable[Match]) -> list[Match]:
+    return sorted((m for m in matches if m.node.live), key=lambda m: (-m.score, m.node.node_id))
+
+
 def _weakness(facts: Facts, node: Node) -> str | None:
     """Why a similarity may not carry a change."""
     if not facts.by_vector:
@@ -363,13 +411,13 @@ def _differ(left: str | None, right: str | None) -> bool:
     return left is not None and right is not None and left != right
 
 
-def merged_body(candidate: NodeCandidate, node: Node) -> str:
+def merged_body(candidate: NodeCandidate, body: str) -> str:
     """The body after an update: a blank one leaves what was there."""
-    return candidate.draft.body if candidate.draft.body.strip() else node.body
+    return candidate.draft.body if candidate.draft.body.strip() else body
 
 
 def update_changes_nothing(candidate: NodeCandidate, node: Node) -> bool:
     """Whether an update of the node by the candidate would leave its content as it is."""
     attributes = {**node.attributes, **candidate.attributes}
-    after = content_digest(node.node_type, candidate.draft.title, merged_body(candidate, node), attributes)
+    after = content_digest(node.node_type, candidate.draft.title, merged_body(candidate, node.body), attributes)
     return after == node.content_digest

@@ -61,7 +61,7 @@ def parse_ref(text: str) -> SourceRef:
     head, mark, section = text.partition("#")
     source_type, colon, source_id = head.partition(":")
     ref = SourceRef(Artifact(source_type, unquote(source_id)), unquote(section) if mark else None)
-    if not (source_type and colon and source_id) or ref.canonical != text:
+    if not (source_type and colon and source_id and (section or not mark)) or ref.canonical != text:
         raise ValueError("not a canonical source reference")
     return ref
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -136,9 +137,9 @@ EDGE_ATTRIBUTES: Final[Mapping[str, AttributeSpec]] = {"reason": _TEXT, "evidenc
 
 ADDED_KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 RESERVED_KEYS: Final[frozenset[str]] = frozenset(
-    "id title body source_ref artifact artifact_version source_session_id created_seq commit_seq version content_digest created_at updated_at "
-    "created_by confidence relevance_score query_hits last_queried_at last_recomputed_at priority_boost superseded_by superseded_at "
-    "revocation_reason human_curated label key vertex element edge property embedding board_id".split()
+    "id title body source_ref artifact artifact_version source_session_id created_seq commit_seq version content_digest created_at "
+    "updated_at created_by confidence relevance_score query_hits last_queried_at last_recomputed_at priority_boost superseded_by "
+    "superseded_at revocation_reason human_curated label key vertex element edge property embedding board_id".split()
 )
 
 AddedAttributes = Mapping[NodeType, Mapping[str, AttributeSpec]]
@@ -182,7 +183,7 @@ def _check(specs: Mapping[str, AttributeSpec], attributes: Mapping[str, Any]) ->
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _fault_of_confidence(value: object) -> str | None:

@@ -14,7 +14,8 @@ _NUMBER_WORDS = frozenset(
     "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand million".split()
 )
 _MONTHS = frozenset(
-    "january february march april may june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec".split()
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
 _ROMAN = frozenset("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx".split())
 _NEGATIONS = frozenset("not no never without cannot neither nor none nothing nobody nowhere".split())
@@ -55,7 +56,7 @@ _UNITS = {
 }
 _SHORT_UNITS = frozenset(name for name in _UNITS if len(name) == 1 and name.isalpha())  # letters, unless a number stands before them
 _NUMBER = r"v?\d+(?:[.,:/-]\d+)*(?:(?:a|b|rc|alpha|beta|dev|post)\.?\d+)?"
-_TOKEN = re.compile(rf"({_NUMBER})\s?([%$€]|[a-zµμ]+(?:/[a-z]+)?)?|([a-z]+n['’]t|[^\W\d_]+|[%$€])")
+_TOKEN = re.compile(rf"({_NUMBER})(\s?)([%$€]|[a-zµμ]++(?:/[a-z]++)?(?!['’]t))?|([a-z]+n['’]t|[^\W\d_]+|[%$€])")
 _SERIES_TOKEN = re.compile(rf"({_NUMBER})|([^\W\d_]+)|\s+")
 
 
@@ -114,11 +115,14 @@ def claims(text: str) -> Claims:
     """The numbers, versions, units and negations of a text; compare two of them for equality."""
     figures: set[str] = set()
     words: Counter[str] = Counter()
-    for number, unit, word in _TOKEN.findall(fold(text)):
+    for number, blank, unit, word in _TOKEN.findall(fold(text)):
         if number:
-            known = _UNITS.get(unit, "")
-            figures.add(number.removeprefix("v") + known)
-            word = "" if known else unit
+            counted, _, per = unit.partition("/")  # "5 MB/s"
+            magnitude = _UNITS.get(counted) or ("" if blank else counted)  # "10k" is a number too
+            figures.add(number.removeprefix("v") + magnitude)
+            if per in _UNITS:
+                figures.add(_UNITS[per])
+            word = "" if magnitude else counted  # noqa: PLW2901
         if word in _UNITS and word not in _SHORT_UNITS:
             figures.add(_UNITS[word])
         elif word in _NUMBER_WORDS:
