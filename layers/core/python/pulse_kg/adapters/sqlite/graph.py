@@ -1,0 +1,222 @@
+"""Nodes and edges."""
+
+# ruff: noqa: S608 - statements are put together from constants of this module
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from pulse_kg.adapters.sqlite.database import Database
+from pulse_kg.adapters.sqlite.errors import StoreRefused
+from pulse_kg.adapters.sqlite.jsontext import from_json, id_list, to_json
+from pulse_kg.domain.model import Edge, Node
+from pulse_kg.domain.plan import CommitPlan, Contradiction, Surroundings
+from pulse_kg.domain.schema import NodeType
+from pulse_kg.domain.text import fold, prefix_similarity
+from pulse_kg.ports.graph import TitleMatch
+
+_NODE_FIELDS: Final = tuple(f.name for f in fields(Node))
+_EDGE_FIELDS: Final = tuple(f.name for f in fields(Edge))
+_ATTRIBUTES, _CURATED, _TRUNCATED = (_NODE_FIELDS.index(name) for name in ("attributes", "human_curated", "truncated"))
+
+_NODES: Final = "SELECT " + ", ".join(_NODE_FIELDS) + " FROM nodes WHERE board_id = ?1"
+_EDGES: Final = "SELECT " + ", ".join(_EDGE_FIELDS) + " FROM edges WHERE board_id = ?1"
+_LISTED: Final = " IN (SELECT value FROM json_each(?2))"
+
+_NODE_COLUMNS: Final = (*_NODE_FIELDS, "folded_title", "applied_seq")
+# A node's own commit_seq stays in an administrative commit, so that what guards a write is the number of the plan.
+_PUT_NODE: Final = (
+    "INSERT INTO nodes (" + ", ".join(_NODE_COLUMNS) + ") VALUES (?" + ", ?" * (len(_NODE_COLUMNS) - 1) + ") "
+    "ON CONFLICT (board_id, node_id) DO UPDATE SET "
+    + ", ".join(f"{c} = excluded.{c}" for c in _NODE_COLUMNS[2:])
+    + " WHERE excluded.applied_seq > nodes.applied_seq"
+)
+_PUT_EDGE: Final = (
+    "INSERT INTO edges (" + ", ".join(_EDGE_FIELDS) + ") VALUES (?" + ", ?" * (len(_EDGE_FIELDS) - 1) + ") "
+    "ON CONFLICT (board_id, edge_id) DO NOTHING"
+)
+_PUT_RELEVANCE: Final = (
+    "UPDATE nodes SET relevance_score = ?1, last_recomputed_at = ?2, applied_seq = ?3 "
+    "WHERE board_id = ?4 AND node_id = ?5 AND applied_seq < ?3"
+)
+
+_OUT_DEGREES: Final = "SELECT src, count(*) FROM edges WHERE board_id = ?1 AND src" + _LISTED + " GROUP BY src"
+_IN_DEGREES: Final = "SELECT dst, count(*) FROM edges WHERE board_id = ?1 AND dst" + _LISTED + " GROUP BY dst"
+_CONTRADICTIONS: Final = (
+    "SELECT e.dst, e.src, e.confidence, n.superseded_by IS NOT NULL OR n.revocation_reason IS NOT NULL OR n.status IS 'revoked' "
+    "FROM edges e JOIN nodes n ON n.board_id = e.board_id AND n.node_id = e.src "
+    "WHERE e.board_id = ?1 AND e.dst" + _LISTED + " AND e.rel_type = 'contradicts' ORDER BY e.src, e.edge_id"
+)
+_SUPERSEDES_BELOW: Final = """
+    WITH RECURSIVE below (node_id) AS (
+        SELECT value FROM json_each(?2)
+        UNION
+        SELECT e.dst FROM below CROSS JOIN edges e ON e.board_id = ?1 AND e.src = below.node_id AND e.rel_type = 'supersedes'
+    )
+    SELECT e.src, e.dst FROM below CROSS JOIN edges e ON e.board_id = ?1 AND e.src = below.node_id AND e.rel_type = 'supersedes'
+    ORDER BY e.src, e.dst
+"""
+_TITLES: Final = (
+    "SELECT folded_title, superseded_by IS NULL, node_id FROM nodes INDEXED BY nodes_by_title "
+    "WHERE board_id = ? AND node_type = ? AND folded_title >= ? AND folded_title < ?"
+)
+_TITLE_SHARES: Final = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the title's length: how long a start is looked for first, and next
+_SCORE_DIGITS: Final = 4
+
+
+class SqliteGraphStore:
+    """The graph. Inside a turn of its thread it reads the state that the turn holds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def nodes(self, board_id: str, node_ids: Collection[str]) -> dict[str, Node]:
+        """See `GraphStore.nodes`; in the order of the ids."""
+        found = self._nodes(_NODES + " AND node_id" + _LISTED + " ORDER BY node_id", board_id, node_ids)
+        return {n.node_id: n for n in found}
+
+    def with_digests(self, board_id: str, digests: Collection[str]) -> list[Node]:
+        """See `GraphStore.with_digests`."""
+        return self._nodes(_NODES + " AND content_digest" + _LISTED + " ORDER BY created_seq, node_id", board_id, digests)
+
+    def with_refs(self, board_id: str, refs: Collection[str]) -> list[Node]:
+        """See `GraphStore.with_refs`."""
+        statement = _NODES + " AND source_ref" + _LISTED + " AND superseded_by IS NULL ORDER BY created_seq, node_id"
+        return self._nodes(statement, board_id, refs)
+
+    def _nodes(self, statement: str, board_id: str, listed: Collection[str]) -> list[Node]:
+        if not listed:
+            return []
+        with self._database.reading() as connection:
+            return [_node_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(listed)))]
+
+    def nearest_titles(self, board_id: str, node_type: NodeType, folded_title: str, *, limit: int, live_only: bool) -> list[TitleMatch]:
+        """See `GraphStore.nearest_titles`.
+
+        Looks for ever shorter common starts until no title with a shorter one could be among the best.
+        """
+        if not folded_title or limit < 1:
+            return []
+        length, best = len(folded_title), list[tuple[float, int, str]]()
+        with self._database.reading() as connection:
+            for share in _TITLE_SHARES:
+                start = folded_title[: max(1, math.ceil(share * length))]
+                rows = connection.execute(_TITLES, (board_id, node_type, start, _first_after(start))).fetchall()
+                scored = [
+                    (round(prefix_similarity(folded_title, title), _SCORE_DIGITS), live, node_id)
+                    for title, live, node_id in rows
+                    if live or not live_only
+                ]
+                best = sorted(scored, key=lambda s: (-s[0], not s[1], s[2]))[:limit]
+                # Whatever was not found shares fewer characters than `start` has; an equal score could still win by its id.
+                if len(best) == limit and best[-1][0] > round((len(start) - 1) / length, _SCORE_DIGITS):
+                    break
+            nodes = self.nodes(board_id, [node_id for _, _, node_id in best])
+        return [TitleMatch(nodes[node_id], score) for score, _, node_id in best if score > 0]
+
+    def existing_edges(self, board_id: str, edge_ids: Collection[str]) -> frozenset[str]:
+        """See `GraphStore.existing_edges`."""
+        with self._database.reading() as connection:
+            rows = connection.execute("SELECT edge_id FROM edges WHERE board_id = ?1 AND edge_id" + _LISTED, (board_id, id_list(edge_ids)))
+            return frozenset(edge_id for (edge_id,) in rows)
+
+    def surroundings(self, board_id: str, node_ids: Collection[str]) -> dict[str, Surroundings]:
+        """See `GraphStore.surroundings`."""
+        parameters = (board_id, id_list(node_ids))
+        degrees: defaultdict[str, int] = defaultdict(int)
+        contradictions: defaultdict[str, list[Contradiction]] = defaultdict(list)
+        with self._database.reading() as connection:
+            statement = "SELECT node_id FROM nodes WHERE board_id = ?1 AND node_id" + _LISTED + " ORDER BY node_id"
+            existing = [node_id for (node_id,) in connection.execute(statement, parameters)]
+            for statement in (_OUT_DEGREES, _IN_DEGREES):
+                for node_id, count in connection.execute(statement, parameters):
+                    degrees[node_id] += count
+            for dst, src, confidence, resolved in connection.execute(_CONTRADICTIONS, parameters):
+                contradictions[dst].append(Contradiction(src, confidence, bool(resolved)))
+        return {n: Surroundings(degrees[n], tuple(contradictions[n])) for n in existing}
+
+    def supersedes_below(self, board_id: str, node_ids: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """See `GraphStore.supersedes_below`."""
+        below: dict[str, list[str]] = {}
+        with self._database.reading() as connection:
+            for src, dst in connection.execute(_SUPERSEDES_BELOW, (board_id, id_list(node_ids))):
+                below.setdefault(src, []).append(dst)
+        return below
+
+    def edges_of(self, board_id: str, node_ids: Collection[str]) -> list[Edge]:
+        """See `GraphStore.edges_of`."""
+        ends = " UNION ".join("SELECT edge_id FROM edges WHERE board_id = ?1 AND " + end + _LISTED for end in ("src", "dst"))
+        statement = _EDGES + " AND edge_id IN (" + ends + ") ORDER BY edge_id"
+        with self._database.reading() as connection:
+            return [_edge_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(node_ids)))]
+
+    def all_nodes(self, board_id: str) -> Iterator[Node]:
+        """See `GraphStore.all_nodes`; all of one snapshot."""
+        return (_node_of(row, board_id) for row in self._database.stream(_NODES + " ORDER BY node_id", (board_id,)))
+
+    def all_edges(self, board_id: str) -> Iterator[Edge]:
+        """See `GraphStore.all_edges`; all of one snapshot."""
+        return (_edge_of(row, board_id) for row in self._database.stream(_EDGES + " ORDER BY edge_id", (board_id,)))
+
+    def counts(self, board_id: str) -> dict[str, int]:
+        """See `GraphStore.counts`."""
+        with self._database.reading() as connection:
+            nodes, live = connection.execute(
+                "SELECT count(*), count(*) - count(superseded_by) FROM nodes INDEXED BY nodes_by_title WHERE board_id = ?", (board_id,)
+            ).fetchone()
+            (edges,) = connection.execute("SELECT count(*) FROM edges WHERE board_id = ?", (board_id,)).fetchone()
+        return {"nodes": nodes, "live_nodes": live, "edges": edges}
+
+    def apply(self, plan: CommitPlan) -> None:
+        """See `GraphStore.apply`."""
+        nodes = [_row_of(node, plan.seq) for node in plan.nodes]
+        edges = [tuple(getattr(edge, name) for name in _EDGE_FIELDS) for edge in plan.edges]
+        relevances = [(w.relevance_score, w.recomputed_at, plan.seq, plan.board_id, w.node_id) for w in plan.relevances]
+        with self._database.writing() as connection:
+            connection.executemany(_PUT_NODE, nodes)
+            connection.executemany(_PUT_EDGE, edges)
+            connection.executemany(_PUT_RELEVANCE, relevances)
+
+
+def _first_after(start: str) -> str:
+    """The least text, in the order of code points, that is above every text with that start."""
+    head = start.rstrip("\U0010ffff")
+    if not head:
+        return "\U0010ffff" * (len(start) + 1000)  # longer than any title
+    following = ord(head[-1]) + 1
+    if 0xD800 <= following <= 0xDFFF:  # noqa: PLR2004 - surrogates, which are no characters of a text
+        following = 0xE000
+    return head[:-1] + chr(following)
+
+
+def _row_of(node: Node, seq: int) -> tuple[Any, ...]:
+    row = [getattr(node, name) for name in _NODE_FIELDS]
+    row[_ATTRIBUTES] = to_json(node.attributes)
+    return (*row, fold(node.title), seq)
+
+
+def _node_of(row: Sequence[Any], board_id: str) -> Node:
+    values = list(row)
+    values[_ATTRIBUTES] = from_json(values[_ATTRIBUTES])
+    values[_CURATED], values[_TRUNCATED] = bool(values[_CURATED]), bool(values[_TRUNCATED])
+    node = Node(*values)
+    _check_tenant(node.board_id, board_id)
+    return node
+
+
+def _edge_of(row: Sequence[Any], board_id: str) -> Edge:
+    edge = Edge(*row)
+    _check_tenant(edge.board_id, board_id)
+    return edge
+
+
+def _check_tenant(found: str, asked: str) -> None:
+    """The last guard between boards: no statement of this module should ever let it speak."""
+    if found != asked:
+        raise StoreRefused(
+            "The store answered with an element of another board, and the answer was thrown away. Report this, and run 'pulse-kg verify'."
+        )

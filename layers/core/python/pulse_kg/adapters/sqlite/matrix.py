@@ -1,0 +1,163 @@
+"""Vectors side by side in memory, and the exact search over them. The only module of the store that imports numpy."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from pulse_kg.ports.vectors import Hit
+
+Floats = npt.NDArray[np.float32]
+States = npt.NDArray[np.int8]
+Change = tuple[str, int, int, bytes]
+"""Node id, 1 for live, commit_seq, vector."""
+
+GONE, SUPERSEDED, LIVE = 0, 1, 2
+
+_DIGITS = 4
+_NEAR = 1.1e-4  # scores that round to one number differ by less than 1e-4; the rest is for float32's errors
+_SPARSE = 4  # with fewer wanted rows than one in so many, they are gathered before the product
+_BYTES_OF_AN_ID = 120  # the text, its place in the list and in the dictionary
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Vectors of one board and type, as one search sees them.
+
+    Later versions share the arrays of vectors and ids and write only behind `count`, so that a search is never disturbed.
+
+    Attributes:
+        seq: The last commit that is in it.
+        count: How many rows are used.
+        vectors: (capacity, dimension), little-endian float32.
+        states: GONE, SUPERSEDED or LIVE, for each row; never changed.
+        ids: Node ids.
+    """
+
+    seq: int
+    count: int
+    vectors: Floats
+    states: States
+    ids: list[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        return self.vectors.nbytes + self.states.nbytes + _BYTES_OF_AN_ID * self.count
+
+
+@dataclass
+class Kept:
+    """The newest rows of one board and type, and what brings them up to date.
+
+    Attributes:
+        lock: Held by who updates.
+        rows: None before the first load.
+        places: Node id → its row.
+    """
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    rows: Rows | None = None
+    places: dict[str, int] = field(default_factory=dict)
+
+    def update(self, changes: Sequence[Change]) -> None:
+        """Takes in changes, oldest first; a changed vector gets a new row, and its old one is GONE."""
+        if changes:
+            earlier, self.rows = self.rows, None
+            self.rows = self._taking(earlier, changes)
+
+    def _taking(self, earlier: Rows | None, changes: Sequence[Change]) -> Rows:
+        if earlier is None:  # nothing was loaded yet, or an update broke off in the middle
+            self.places = {}
+        rows = self._with_room(earlier, len(changes), len(changes[0][3]) // 4)
+        states, count = rows.states.copy(), rows.count
+        for node_id, live, _, vector in changes:
+            state, place = (LIVE if live else SUPERSEDED), self.places.get(node_id)
+            if place is not None:
+                if rows.vectors[place].tobytes() == vector:
+                    states[place] = state
+                    continue
+                states[place] = GONE
+            rows.vectors[count] = np.frombuffer(vector, dtype="<f4")
+            states[count] = state
+            rows.ids.append(node_id)
+            self.places[node_id] = count
+            count += 1
+        return Rows(max(rows.seq, changes[-1][2]), count, rows.vectors, states, rows.ids)
+
+    def _with_room(self, rows: Rows | None, more: int, dimension: int) -> Rows:
+        if rows is not None and rows.count + more <= len(rows.states):
+            return rows
+        if rows is None:
+            capacity = more + more // 8 + 16
+            return Rows(0, 0, np.empty((capacity, dimension), "<f4"), np.zeros(capacity, np.int8), [])
+        kept = np.flatnonzero(rows.states[: rows.count] != GONE)
+        capacity = 2 * (len(kept) + more)
+        vectors, states = np.empty((capacity, dimension), "<f4"), np.zeros(capacity, np.int8)
+        vectors[: len(kept)] = rows.vectors[kept]
+        states[: len(kept)] = rows.states[kept]
+        node_ids = [rows.ids[place] for place in kept]
+        self.places = {node_id: place for place, node_id in enumerate(node_ids)}
+        return Rows(rows.seq, len(kept), vectors, states, node_ids)
+
+
+def loaded(changes: Sequence[tuple[str, int, bytes]]) -> Rows:
+    """Rows of their own for a search that nothing is kept of: node id, 1 for live, vector."""
+    vectors = _matrix([vector for _, _, vector in changes])
+    states = np.array([LIVE if live else SUPERSEDED for _, live, _ in changes], np.int8)
+    return Rows(0, len(changes), vectors, states, [node_id for node_id, _, _ in changes])
+
+
+def nearest(rows: Rows, queries: Sequence[bytes], *, limit: int, live_only: bool) -> list[list[Hit]]:
+    """The best `limit` of the rows for each query: float32 for all finds who may be among them, float64 decides."""
+    states, vectors = rows.states[: rows.count], rows.vectors[: rows.count]
+    wanted = np.flatnonzero(states == LIVE if live_only else states != GONE)
+    if limit < 1 or not len(wanted):
+        return [[] for _ in queries]
+    matrix = _matrix(queries)
+    if len(wanted) == rows.count:
+        scores = matrix @ vectors.T
+    elif len(wanted) * _SPARSE < rows.count:
+        scores = matrix @ vectors[wanted].T
+    else:
+        scores = (matrix @ vectors.T)[:, wanted]
+    return [_best(rows, wanted[_shortlist(own, limit)], query, limit) for own, query in zip(scores, matrix, strict=True)]
+
+
+def ordered(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """The best of the hits in the port's order."""
+    return sorted(hits, key=lambda h: (-h.score, not h.live, h.node_id))[:limit]
+
+
+def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:
+    """The score of each vector, as in `Hit`."""
+    return _scores(_matrix(vectors), np.frombuffer(query, "<f4"))
+
+
+def _matrix(vectors: Sequence[bytes]) -> Floats:
+    return np.frombuffer(b"".join(vectors), "<f4").reshape(len(vectors), -1)
+
+
+def _shortlist(scores: Floats, limit: int) -> npt.NDArray[np.intp]:
+    """The places of all that may have one of the best `limit` rounded scores."""
+    if len(scores) > limit:
+        floor = min(float(np.partition(scores, len(scores) - limit)[len(scores) - limit]), 1.0) - _NEAR
+        if floor > 0:  # below it all scores are clamped to one
+            return np.flatnonzero(scores >= floor)
+    return np.arange(len(scores))
+
+
+def _best(rows: Rows, places: npt.NDArray[np.intp], query: Floats, limit: int) -> list[Hit]:
+    scores = _scores(rows.vectors[places], query)
+    live = (rows.states[places] == LIVE).tolist()
+    return ordered([Hit(rows.ids[p], s, v) for p, s, v in zip(places.tolist(), scores, live, strict=True)], limit)
+
+
+def _scores(vectors: Floats, query: Floats) -> list[float]:
+    # Products of float32 are exact in float64, and a row's sum does not depend on the rows beside it, as a matrix product's does.
+    exact = (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return [round(min(max(0.0, score), 1.0), _DIGITS) for score in exact.tolist()]

@@ -1,0 +1,59 @@
+"""Every store that fulfils the ports, for the contract suites; a new one joins by a line in `STORES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from pulse_kg.adapters.sqlite import open_store
+from pulse_kg.ports.boards import BoardStore
+from pulse_kg.ports.commits import CommitLog
+from pulse_kg.ports.graph import GraphStore
+from pulse_kg.ports.identity import IdentityStore, RateLimiter
+from pulse_kg.ports.sessions import SessionStore
+from pulse_kg.ports.vectors import VectorIndex
+
+
+class Stores(Protocol):
+    """All ports over one store."""
+
+    @property
+    def sessions(self) -> SessionStore: ...
+    @property
+    def graph(self) -> GraphStore: ...
+    @property
+    def vectors(self) -> VectorIndex: ...
+    @property
+    def commits(self) -> CommitLog: ...
+    @property
+    def boards(self) -> BoardStore: ...
+    @property
+    def identity(self) -> IdentityStore: ...
+    @property
+    def rates(self) -> RateLimiter: ...
+
+
+@contextmanager
+def _sqlite_file(folder: Path) -> Iterator[Stores]:
+    store = open_store(folder / "store.db", create=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def _sqlite_memory(folder: Path) -> Iterator[Stores]:
+    store = open_store(":memory:", create=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+STORES: Mapping[str, Callable[[Path], AbstractContextManager[Stores]]] = {"sqlite-file": _sqlite_file, "sqlite-memory": _sqlite_memory}
+
+READERS_NEVER_WAIT = frozenset({"sqlite-file"})
+"""Stores whose readers go on while a turn is held. In memory all threads share one connection."""
