@@ -17,10 +17,11 @@ _HEAD = """# The tools
 <!-- Made from the declarations: python -m pulse_kg.mcp.reference docs/tools.md -->
 
 In MCP each name begins with `{prefix}`; on the command line and in HTTP routes the prefix may be left out.
-Every root schema is closed: an argument that is not listed is refused. Null for an argument that may be left out means left out.
+Every root schema is closed: an argument that is not listed is refused. Null for an argument that may be left
+out means left out.
 
-Errors come as one envelope, `{{"error": {{"code", "status", "message", "details", "retryable", "correlation_id"}}}}`: in MCP as the text of a
-result with `isError`, on a direct route with its HTTP status. All problems of an input are in `details.problems`, each with its path.
+Errors come as one envelope, `{{"error": {{"code", "status", "message", "details", "retryable", "correlation_id"}}}}`: in MCP as the text
+of a result with `isError`, on a direct route with its HTTP status. All problems of an input are in `details.problems`, each with its path.
 """
 
 
