@@ -163,9 +163,9 @@ class Settings:
     max_open_sessions: int = _setting(50, _whole(1, 10_000), "Open sessions of one agent.")
     max_node_candidates: int = _setting(500, _whole(1, 10_000), "Node candidates of one session.")
     max_edge_candidates: int = _setting(1_000, _whole(1, 10_000), "Edge candidates of one session.")
-    max_body_bytes: int = _setting(32_768, _whole(1, 262_144), "Bytes of a node's body; at most MAX_CANDIDATE_BYTES.")
-    max_candidate_bytes: int = _setting(49_152, _whole(1_024, 262_144), "Bytes of one candidate, encoded as JSON.")
-    max_response_bytes: int = _setting(4_000_000, _whole(65_536, 6_000_000), "Bytes of a tool's answer.")
+    max_body_bytes: int = _setting(32_768, _whole(1, 262_144), "Bytes of a node's body.")
+    max_candidate_bytes: int = _setting(49_152, _whole(1, 262_144), "Bytes of one candidate, encoded as JSON.")
+    max_response_bytes: int = _setting(4_000_000, _whole(1_024, 6_000_000), "Bytes of a tool's answer.")
     allowed_origins: tuple[str, ...] = _setting(
         (
             "http://localhost:*",
@@ -238,9 +238,6 @@ class Settings:
             if getattr(self, low) > getattr(self, high):
                 problem = f"({getattr(self, low)}) must not be above {_variable(high)} ({getattr(self, high)})"
                 problems.append(Problem(_variable(low), problem))
-        if self.max_body_bytes > self.max_candidate_bytes:
-            problem = f"({self.max_body_bytes}) must not be above {_variable('max_candidate_bytes')} ({self.max_candidate_bytes})"
-            problems.append(Problem(_variable("max_body_bytes"), problem))
         return problems
 
 
@@ -305,7 +302,7 @@ def _known() -> frozenset[str]:
 
 def _fault(declared: Declaration, text: str) -> str:
     if not text.strip():
-        return f"is empty: leave it out for the default ({declared.default}), or set {declared.kind.wanted}"
+        return f"is empty (leave it out for the default, {declared.default})"
     return f"must be {declared.kind.wanted}, not '{text}'"
 
 
@@ -313,7 +310,7 @@ def _unknown(name: str) -> str:
     from difflib import get_close_matches  # only where something is wrong already
 
     near = get_close_matches(name, sorted(_known()), n=1, cutoff=0.8)
-    return "is no setting" + (f"; did you mean {near[0]}?" if near else "; docs/settings.md lists them")
+    return "is no setting " + (f"(nearest: {near[0]})" if near else "(docs/settings.md lists them)")
 
 
 if __name__ == "__main__":

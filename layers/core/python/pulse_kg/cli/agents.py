@@ -1,0 +1,155 @@
+"""`pulse-kg agents`: who may call, what they may do, and on which boards."""
+
+from __future__ import annotations
+
+import click
+
+from pulse_kg.cli.app import App, pass_app
+from pulse_kg.cli.commands import Command, Group
+from pulse_kg.cli.documents import agent_document, key_document
+from pulse_kg.cli.output import Table
+from pulse_kg.domain.permissions import PRESETS
+from pulse_kg.ports.identity import Agent
+from pulse_kg.usecases.identity import change_flags, create_agent, deny_board, effective_flags, find_agent, grant_board, revoke_agent
+
+ONCE = "This is the only time it is shown: keep it now."
+
+_CHANGES = "pulse_kg.flags"
+
+
+@click.group(
+    cls=Group,
+    examples=("pulse-kg agents create ann --preset Spec --board web", "pulse-kg agents flags ann +kg.power.cypher -kg.session.commit"),
+)
+def agents() -> None:
+    """Agents are who may call: each has a preset of permissions and the boards that are granted to it."""
+
+
+@agents.command(
+    "create",
+    examples=(
+        "pulse-kg agents create ann --preset Spec --board web",
+        "pulse-kg agents create bot --preset 'Full Control' --board web --board api --json",
+        "pulse-kg agents create eve --preset QA --board web --flag kg.power.cypher",
+    ),
+)
+@click.argument("name")
+@click.option("--preset", required=True, metavar="PRESET", help="One of: " + ", ".join(PRESETS) + ".")
+@click.option("--board", "board_ids", multiple=True, metavar="BOARD", help="A board it may use; repeat it for more.")
+@click.option("--flag", "flags", multiple=True, metavar="FLAG", help="A permission beyond the preset; repeat it for more.")
+@pass_app
+def create(app: App, name: str, preset: str, board_ids: tuple[str, ...], flags: tuple[str, ...]) -> None:
+    """Make the agent NAME with an API key, which is shown this once."""
+    container = app.container()
+    issued = create_agent(
+        name,
+        preset,
+        board_ids,
+        flags,
+        identity=container.identity,
+        boards=container.boards,
+        ids=container.ids,
+        now=container.clock.now(),
+    )
+    made = agent_document(issued.agent)
+    shown = ("preset", "boards", "flags", "added_flags", "created_at")
+    document = {"agent_id": issued.agent.agent_id, "name": name, "api_key": issued.api_key, **{key: made[key] for key in shown}}
+    boards_text = ", ".join(issued.agent.boards) or "none yet (pulse-kg agents grant adds one)"
+    app.answer(document, f"Made {name}, {issued.agent.preset}, boards: {boards_text}.", f"API key: {issued.api_key}", ONCE)
+
+
+@agents.command("list", examples=("pulse-kg agents list",))
+@pass_app
+def list_agents(app: App) -> None:
+    """List all agents."""
+    found = app.container().identity.agents()
+    rows = [(a.name, a.preset, _seen(a), a.agent_id, "revoked" if a.revoked_at is not None else None) for a in found]
+    empty = "There is no agent yet. Make one with: pulse-kg agents create NAME --preset Spec --board BOARD"
+    app.answer({"agents": [agent_document(a) for a in found]}, Table(("name", "preset", "boards", "id", "state"), rows, empty))
+
+
+@agents.command("show", examples=("pulse-kg agents show ann",))
+@click.argument("name")
+@pass_app
+def show(app: App, name: str) -> None:
+    """Show the agent NAME: boards, permissions in force, and what is known of its keys."""
+    identity = app.container().identity
+    agent = find_agent(name, identity)
+    document = {**agent_document(agent), "keys": [key_document(k) for k in identity.keys(agent.agent_id)]}
+    facts = [(key.replace("_", " "), document[key]) for key in document if key != "keys" and document[key] not in (None, [])]
+    keys = [(k["public_id"], k["created_at"], k["revoked_at"]) for k in document["keys"]]
+    app.answer(document, Table(("fact", "value"), facts), Table(("key", "created", "revoked"), keys, "It has no key."))
+
+
+@agents.command("grant", examples=("pulse-kg agents grant ann --board api",))
+@click.argument("name")
+@click.option("--board", "board_id", required=True, metavar="BOARD", help="The board.")
+@pass_app
+def grant(app: App, name: str, board_id: str) -> None:
+    """Grant a board to NAME, and lift a denial of it."""
+    container = app.container()
+    _answer(app, grant_board(name, board_id, identity=container.identity, boards=container.boards))
+
+
+@agents.command("deny", examples=("pulse-kg agents deny ann --board api",))
+@click.argument("name")
+@click.option("--board", "board_id", required=True, metavar="BOARD", help="The board.")
+@pass_app
+def deny(app: App, name: str, board_id: str) -> None:
+    """Deny a board to NAME; a denial wins over a grant."""
+    container = app.container()
+    _answer(app, deny_board(name, board_id, identity=container.identity, boards=container.boards))
+
+
+class _FlagsCommand(Command):
+    """Takes what begins with one `+` or `-` for a change, not for an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        changes = [a for a in args if a[:1] in ("+", "-") and a[1:2] not in ("", "-")]
+        ctx.meta[_CHANGES] = changes
+        return super().parse_args(ctx, [a for a in args if a not in changes])
+
+
+@agents.command(
+    "flags",
+    cls=_FlagsCommand,
+    options_metavar="[OPTIONS] [+FLAG] [-FLAG]...",
+    examples=("pulse-kg agents flags ann +kg.power.cypher", "pulse-kg agents flags ann +kg.admin.tick -kg.session.*"),
+)
+@click.argument("name")
+@click.pass_context
+def flags(ctx: click.Context, name: str) -> None:
+    """Add (+FLAG) and take away (-FLAG) permissions of NAME; one that is taken away wins."""
+    app = ctx.ensure_object(App)
+    changes: list[str] = ctx.meta[_CHANGES]
+    if not changes:
+        raise click.UsageError("Say what changes: +FLAG adds a permission, -FLAG takes it away.", ctx)
+    added = [c[1:] for c in changes if c[0] == "+"]
+    agent = change_flags(name, added, [c[1:] for c in changes if c[0] == "-"], identity=app.container().identity)
+    if not app.json and (held := sorted(set(added) & set(agent.added_flags) - effective_flags(agent) - _wildcards(added))):
+        app.note(f"Not in force, because a removal covers it: {', '.join(held)}")
+    _answer(app, agent)
+
+
+@agents.command("revoke", examples=("pulse-kg agents revoke ann",))
+@click.argument("name")
+@pass_app
+def revoke(app: App, name: str) -> None:
+    """End NAME and all its keys, for good. What it consolidated stays."""
+    container = app.container()
+    agent, keys = revoke_agent(name, identity=container.identity, now=container.clock.now())
+    document = {**agent_document(agent), "keys_revoked": keys}
+    app.answer(document, f"Revoked {name}; keys that ended with it: {keys}.")
+
+
+def _answer(app: App, agent: Agent) -> None:
+    rows = [("boards", _seen(agent)), ("denied", agent.denied), ("permissions", sorted(effective_flags(agent)))]
+    app.answer(agent_document(agent), Table((agent.name, agent.preset), [row for row in rows if row[1]]))
+
+
+def _seen(agent: Agent) -> list[str]:
+    return [board for board in agent.boards if board not in agent.denied]
+
+
+def _wildcards(flags: list[str]) -> set[str]:
+    return {flag for flag in flags if flag.endswith(".*")}

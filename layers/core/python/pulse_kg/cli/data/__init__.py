@@ -1,0 +1,1 @@
+"""Sample data of the demo."""

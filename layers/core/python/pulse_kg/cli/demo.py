@@ -1,0 +1,152 @@
+"""`pulse-kg demo`: a real decision history goes through a real server, and everything that is shown is checked.
+
+It makes a store of its own, serves it as `pulse-kg serve` does, and talks to it as agents do, over MCP.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from pulse_kg.bootstrap import embedder_of, open_container
+from pulse_kg.cli.client import REVISION, McpClient, ProtocolFailure
+from pulse_kg.cli.client_tools import Refused, Tools
+from pulse_kg.cli.demo_graph import check_graph, read_graph
+from pulse_kg.cli.demo_server import ServerFailed, serving
+from pulse_kg.cli.demo_view import Screen, Silence
+from pulse_kg.cli.output import write_json
+from pulse_kg.cli.story import AUTHOR, BOARD, SECOND, documents
+from pulse_kg.cli.story_run import Checks, Story
+from pulse_kg.errors import InvalidArgument, Problem
+from pulse_kg.mcp.host import TOOL_PREFIX
+from pulse_kg.settings import Settings
+from pulse_kg.usecases.boards import create_board
+from pulse_kg.usecases.identity import create_agent
+
+_PRESET: Final = "Spec"
+_TOOLS: Final = (
+    "begin_consolidation",
+    "add_node_candidate",
+    "add_edge_candidate",
+    "get_similar_nodes",
+    "propose_reconciliation",
+    "commit_consolidation",
+    "abort_consolidation",
+)
+
+_NEXT: Final = (
+    ("pulse-kg boards create web", "a board of yours"),
+    ("pulse-kg agents create ann --preset Spec --board web", "shows a key once"),
+    ("pulse-kg serve", "MCP for that key"),
+)
+
+
+def run_demo(
+    *, as_json: bool, keep: Path | None = None, settings: Settings | None = None, monotonic: Callable[[], float] = time.monotonic
+) -> int:
+    """Plays the demo.
+
+    Args:
+        as_json: Whether one JSON document is all that is written on standard output.
+        keep: Where to leave the store for the reader to explore; without it, it is removed.
+        settings: Where the embedding model is; the other settings are the demo's own.
+        monotonic: Seconds of a clock that only goes forward.
+
+    Returns:
+        The exit code: 0 if every check holds.
+
+    Raises:
+        InvalidArgument: There is something at `keep` already.
+        StoreUnavailable: The embedding model is not there.
+    """
+    started = monotonic()
+    if keep is not None and (keep.exists() or not keep.absolute().parent.is_dir()):
+        raise InvalidArgument("The store can't be kept there.", [Problem("keep", f"{keep} must be a new file in a folder that exists")])
+    given = settings or Settings()
+    embedder_of(given).info()
+    screen = None if as_json else Screen()
+    checks = Checks()
+    document: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="pulse-kg-demo-") as folder:
+        store = keep or Path(folder) / "demo.db"
+        own = Settings(store=f"sqlite:{store}", model_dir=given.model_dir, embedder_threads=given.embedder_threads)
+        try:
+            document = _play(own, Path(folder) / "server.log", screen, checks)
+        except (Refused, ProtocolFailure, ServerFailed, OSError) as error:
+            checks.expect("The demo comes to its end.", holds=False, seen=str(error))
+    seconds = round(monotonic() - started, 1)
+    if screen is not None:
+        screen.end(checks, f"{document.get('mcp_requests', 0)} MCP requests, {seconds:.1f} s.", _NEXT)
+        if keep is not None and not checks.failures:
+            screen.line(f"The store is kept: pulse-kg --store sqlite:{keep} audit {BOARD}")
+    else:
+        shown = [{"check": what, "holds": holds} for what, holds in checks.done]
+        write_json({"ok": not checks.failures, "seconds": seconds, **document, "checks": shown})
+    return 1 if checks.failures else 0
+
+
+def _play(settings: Settings, log: Path, screen: Screen | None, checks: Checks) -> dict[str, Any]:
+    """From the first board to the last check; what it answers is the demo's document."""
+    texts = documents()
+    if screen is not None:
+        screen.opening(_opening(len(texts)))
+    keys = _prepare(settings)
+    with serving(settings, log) as server, ExitStack() as stack:
+        clients = {name: stack.enter_context(McpClient(server.url, key)) for name, key in keys.items()}
+        if screen is not None:
+            screen.line(f"The server listens on {server.url}; protocol revision {REVISION}.")
+        _check_server(clients[AUTHOR], checks)
+        story = Story({name: Tools(client.call) for name, client in clients.items()}, texts, screen or Silence(), checks)
+        story.play()
+    with closing(open_container(settings)) as container:
+        graph = read_graph(container, story.names(), story.override_row)
+        check_graph(container, texts, story.node_of, story.commits, checks)
+    if screen is not None:
+        screen.graph(graph)
+        screen.audit(graph.row, story.names())
+    return {
+        "server": server.url,
+        "protocol": REVISION,
+        "board_id": BOARD,
+        "mcp_requests": sum(client.requests for client in clients.values()),
+        "commits": story.commits,
+        "sessions": [asdict(told) for told in story.told],
+        "graph": {"counts": graph.counts, "decisions": [asdict(branch) for branch in reversed(graph.branches)]},
+        "audit_row": graph.row,
+    }
+
+
+def _prepare(settings: Settings) -> dict[str, str]:
+    """Makes the store, the board and the agents; gives the key of each agent."""
+    with closing(open_container(settings, create=True)) as container:
+        now = container.clock.now()
+        create_board(BOARD, "How Python packaging came to be", boards=container.boards, now=now)
+        return {
+            name: create_agent(
+                name, _PRESET, [BOARD], (), identity=container.identity, boards=container.boards, ids=container.ids, now=now
+            ).api_key
+            for name in (AUTHOR, SECOND)
+        }
+
+
+def _check_server(client: McpClient, checks: Checks) -> None:
+    versions = client.discover()["supportedVersions"]
+    checks.expect(f"The server speaks revision {REVISION}.", holds=REVISION in versions, seen=versions)
+    offered = {tool["name"].removeprefix(TOOL_PREFIX) for tool in client.tools()}
+    checks.expect("The catalogue has the write tools.", holds=set(_TOOLS) <= offered, seen=sorted(set(_TOOLS) - offered))
+
+
+def _opening(number: int) -> list[str]:
+    return [
+        "A memory of decisions for coding agents: what was decided, what replaced it, what was rejected, and why.",
+        f"You are about to see it learn from {number} real documents how Python packaging came to be what it is. A server starts on this "
+        f"machine with an empty store. Two agents, {AUTHOR} and {SECOND}, read the documents in the order in which they were written and "
+        "record them over MCP: a session states what a document decided, hears what the server makes of it (ADD, UPDATE, SUPERSEDE or "
+        "NOOP, and why), and commits.",
+        "The reasons and numbers are the server's answers. At the end everything is checked, and the store is removed.",
+    ]
