@@ -345,11 +345,19 @@ def test_health_shows_the_settings_and_no_secret(shell: Filled) -> None:
     assert "cypher_per_minute" in shell.run("health").out
 
 
-def test_health_of_another_model_than_the_store_s_is_failing(shell: Filled) -> None:
+def test_health_without_the_model_is_failing(shell: Filled) -> None:
     ran = shell.run("health", "--json", PULSE_KG_EMBEDDER="minilm", PULSE_KG_MODEL_DIR=str(shell.folder))
     assert ran.code == 1
     assert ran.json["status"] == "failing"
     assert ran.json["problems"]
+
+
+def test_health_does_not_bind_an_empty_store_to_a_model(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.done("boards", "create", "web")
+    before = shell.store.read_bytes()
+    assert shell.done("health")["status"] == "ok"
+    assert shell.store.read_bytes() == before
 
 
 # ------------------------------------------------------------------------------------------------------------- ingest

@@ -32,6 +32,7 @@ def main() -> int:
             "127.0.0.1",
             int(sys.argv[2]),
             lambda name, port: print(f"http://{name}:{port}", flush=True),  # noqa: T201
+            grace_seconds=int(os.environ.get("GRACE_SECONDS", "40")),
         )
     except OSError as error:
         print(f"refused: {error.strerror}", file=sys.stderr)  # noqa: T201

@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import httpx
@@ -78,17 +79,16 @@ def test_a_large_body_is_413_and_the_connection_lives(client: httpx.Client) -> N
 @pytest.mark.requirement("http/413")
 def test_a_body_of_unknown_length_is_read_to_the_limit_only(url: str) -> None:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=30)
-    connection.putrequest("POST", "/mcp")
-    for name, value in (("Authorization", f"Bearer {KEY}"), ("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")):
-        connection.putheader(name, value)
-    connection.endheaders()
-    chunk = b"x" * 4096
-    for _ in range(4):
-        connection.send(b"1000\r\n" + chunk + b"\r\n")
-    # The last chunk never comes: an answer shows that nobody waits for it.
-    assert connection.getresponse().status == 413
-    connection.close()
+    with closing(http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=30)) as connection:
+        connection.putrequest("POST", "/mcp")
+        for name, value in (("Authorization", f"Bearer {KEY}"), ("Content-Type", "application/json"), ("Transfer-Encoding", "chunked")):
+            connection.putheader(name, value)
+        connection.endheaders()
+        chunk = b"x" * 4096
+        for _ in range(4):
+            connection.send(b"1000\r\n" + chunk + b"\r\n")
+        # The last chunk never comes: an answer shows that nobody waits for it.
+        assert connection.getresponse().status == 413
 
 
 @pytest.mark.requirement("2025/initialized")

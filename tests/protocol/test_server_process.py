@@ -62,6 +62,19 @@ def test_the_line_is_printed_when_connections_are_accepted_and_an_idle_server_st
         assert b"GET" not in process.stderr.read()
 
 
+@pytest.mark.requirement("http/shutdown")
+def test_a_request_that_never_comes_to_its_end_does_not_keep_the_process() -> None:
+    with program("http", "0", GRACE_SECONDS="1") as process:
+        assert process.stdout is not None
+        parts = urlsplit(process.stdout.readline().decode().strip())
+        with socket.create_connection((str(parts.hostname), parts.port or 0)) as stalled:
+            stalled.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+            # The server asks for the body, so it has begun with the request.
+            assert stalled.recv(100).startswith(b"HTTP/1.1 100")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+
+
 @pytest.mark.requirement("http/port-in-use")
 def test_a_port_in_use_is_refused_before_anything_is_served() -> None:
     with bound_socket("127.0.0.1", 0) as taken:

@@ -83,6 +83,12 @@ def test_the_negotiated_revision_holds_for_what_follows(host: FakeHost, version:
     assert ("structuredContent" in answers[1]["result"]) is structured
 
 
+@pytest.mark.requirement("stdio/legacy")
+def test_initialize_negotiates_even_if_it_carries_an_envelope(host: FakeHost) -> None:
+    (answer,) = converse(host, rpc("initialize", {"protocolVersion": "2025-06-18", "_meta": META}))
+    assert answer["result"]["protocolVersion"] == "2025-06-18"
+
+
 @pytest.mark.requirement("stdio/stateless")
 def test_requests_with_an_envelope_need_no_headers(host: FakeHost) -> None:
     messages = [

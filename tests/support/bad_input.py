@@ -15,13 +15,22 @@ from pulse_kg.bootstrap import Container
 Dump = Mapping[str, list[tuple[Any, ...]]]
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+_OF_A_SESSION = "session_id IN (SELECT session_id FROM sessions WHERE board_id = ?)"
 
 
-def dump(container: Container) -> Dump:
-    """Every row of every table of the store, whatever tables it has."""
+def dump(container: Container, board_id: str | None = None) -> Dump:
+    """Every row of every table of the store, whatever tables it has; or those of one board, its candidates included."""
     with container.store._database.reading() as connection:
-        names = [name for (name,) in connection.execute(_TABLES).fetchall()]
-        return {name: sorted(connection.execute(f'SELECT * FROM "{name}"').fetchall(), key=repr) for name in names}  # noqa: S608
+        found = {}
+        for (name,) in connection.execute(_TABLES).fetchall():
+            columns = {column for _, column, *_ in connection.execute(f'PRAGMA table_info("{name}")')}
+            condition, parameters = "1", ()
+            if board_id is not None:
+                parameters = (board_id,)
+                condition = "board_id = ?" if "board_id" in columns else _OF_A_SESSION if "session_id" in columns else "0 = ?"
+            rows = connection.execute(f'SELECT * FROM "{name}" WHERE {condition}', parameters)  # noqa: S608
+            found[name] = sorted(rows.fetchall(), key=repr)
+        return found
 
 
 # What a refusal looks like.
@@ -31,7 +40,7 @@ MAX_ENVELOPE_BYTES = 64 * 1024
 
 _LEAKS = re.compile(
     r"/(?:home|root|work|tmp|var|usr|opt|etc|proc)/|[A-Za-z]:\\\\|\.py\b|\.db\b|Traceback|\bsqlite3?\b|pydantic|Errno|errno"
-    r"|[A-Za-z]+Error\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|localhost|https?://|<class|object at 0x|SELECT |INSERT |UPDATE .* SET",
+    r"|[A-Za-z]+Error\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|localhost|https?://|<class|object at 0x|SELECT |INSERT |UPDATE [a-z]+ SET",
 )
 _ENVELOPE = {"code", "status", "message", "details", "retryable", "correlation_id"}
 
@@ -51,13 +60,14 @@ def fault_of_envelope(body: Mapping[str, Any], *, canaries: tuple[str, ...] = ()
         size = len(text.encode())
     except (ValueError, TypeError) as failed:
         return f"it can't be written as JSON in UTF-8: {failed}"
+    if size > MAX_ENVELOPE_BYTES:
+        return f"it has {size} bytes"
     faults = {
+        "it is an internal error": error["code"] == "internal_error",
         "its message is no sentence": not error["message"].strip().endswith((".", "?", "!")),
         "its status is none of a refusal": not 400 <= error["status"] < 600,
-        f"it has {size} bytes": size > MAX_ENVELOPE_BYTES,
         f"it tells {leaks_of(text)}": bool(leaks_of(text)),
         f"it tells of another board: {text[:300]}": any(canary in text for canary in canaries),
-        "it is an internal error": error["code"] == "internal_error",
     }
     return next((fault for fault, there in faults.items() if there), None)
 

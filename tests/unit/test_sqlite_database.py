@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pulse_kg.adapters.sqlite import StoreMissing, StoreRefused, open_store
+from pulse_kg.adapters.sqlite import StoreMissing, StoreRefused, graph, open_store
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.errors import StoreUnavailable
-from tests.support.plans import NOW, add, node, session
+from tests.support.plans import NOW, add, edge, node, session
 
 FIRST = ("CREATE TABLE things (name TEXT PRIMARY KEY)",)
 SECOND = ("ALTER TABLE things ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'", "CREATE TABLE more (n INTEGER)")
@@ -237,10 +237,10 @@ def test_a_write_inside_a_write_is_undone_alone(either: Database) -> None:
 def test_a_held_write_is_kept_by_commit_only(either: Database) -> None:
     with either.holding(wait_seconds=1):
         put(either, "gone")
-        assert either.changed
+        assert either.changed()
     assert names(either) == []
     with either.holding(wait_seconds=1) as held:
-        assert not either.changed
+        assert not either.changed()
         put(either, "kept")
         held.commit()
         put(either, "after")
@@ -372,4 +372,19 @@ def test_a_snapshot_of_the_store_holds_for_all_ports(path: Path) -> None:
         with pytest.raises(RuntimeError):
             store.sessions.create(session(2))
     assert store.graph.counts("alpha")["nodes"] == 1
+    store.close()
+
+
+def test_an_element_of_another_board_is_never_handed_out() -> None:
+    store = open_store(":memory:", create=True)
+    store.boards.create("alpha", "Alpha", now=NOW)
+    add(store, 1, node("A"), node("B"), edges=[edge("cand_001", "relates_to", "cand_002")])
+    with store._database.reading() as connection:
+        (row,) = connection.execute(graph._EDGES, ("alpha",))
+        nodes = connection.execute(graph._NODES, ("alpha",)).fetchall()
+    assert graph._edge_of(row, "alpha").board_id == graph._node_of(nodes[0], "alpha").board_id == "alpha"
+    with pytest.raises(StoreRefused, match="another board"):
+        graph._edge_of(row, "beta")
+    with pytest.raises(StoreRefused, match="another board"):
+        graph._node_of(nodes[0], "beta")
     store.close()

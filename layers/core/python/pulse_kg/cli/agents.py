@@ -39,7 +39,10 @@ def agents() -> None:
 @click.option("--flag", "flags", multiple=True, metavar="FLAG", help="A permission beyond the preset; repeat it for more.")
 @pass_app
 def create(app: App, name: str, preset: str, board_ids: tuple[str, ...], flags: tuple[str, ...]) -> None:
-    """Make the agent NAME with an API key, which is shown this once."""
+    """Make the agent NAME and its API key.
+
+    The key is shown this once; only a hash of it is kept.
+    """
     container = app.container()
     issued = create_agent(
         name,
@@ -72,7 +75,10 @@ def list_agents(app: App) -> None:
 @click.argument("name")
 @pass_app
 def show(app: App, name: str) -> None:
-    """Show the agent NAME: boards, permissions in force, and what is known of its keys."""
+    """Show the agent NAME.
+
+    Its boards, the permissions in force, and what is known of its keys.
+    """
     identity = app.container().identity
     agent = find_agent(name, identity)
     document = {**agent_document(agent), "keys": [key_document(k) for k in identity.keys(agent.agent_id)]}
@@ -119,7 +125,10 @@ class _FlagsCommand(Command):
 @click.argument("name")
 @click.pass_context
 def flags(ctx: click.Context, name: str) -> None:
-    """Add (+FLAG) and take away (-FLAG) permissions of NAME; one that is taken away wins."""
+    """Change the permissions of NAME.
+
+    +FLAG adds one beyond the preset, -FLAG takes one away. What is taken away wins over what the preset or an added group gives.
+    """
     app = ctx.ensure_object(App)
     changes: list[str] = ctx.meta[_CHANGES]
     if not changes:

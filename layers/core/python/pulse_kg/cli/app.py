@@ -12,7 +12,6 @@ import click
 from pulse_kg.cli.output import Part, render, write_json
 from pulse_kg.errors import Problem, StoreUnavailable
 from pulse_kg.settings import API_KEY_VARIABLE, PREFIX, LogLevel, Settings
-from pulse_kg.usecases.boards import refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,6 +156,8 @@ def require_embedded(settings: Settings, *, create: bool) -> None:
         MissingStore: There is none, and none is to be made.
         InvalidArgument: `aws`, or a folder that is not there.
     """
+    from pulse_kg.usecases.boards import refused  # it imports the whole domain, which --help does without
+
     path = settings.sqlite_path
     if path is None:
         raise refused("This build has only the embedded store", [Problem("store", "the store must be sqlite:PATH, not aws")])

@@ -46,7 +46,10 @@ def list_boards(app: App) -> None:
 @click.argument("board")
 @pass_app
 def show(app: App, board: str) -> None:
-    """Show BOARD: its counts, last commit, settings and added attributes."""
+    """Show BOARD.
+
+    Its counts, its last commit, its settings, and the attributes added to its schema.
+    """
     container = app.container()
     overview = show_board(board, boards=container.boards, graph=container.graph, sessions=container.sessions, now=container.clock.now())
     found = overview.board
@@ -64,7 +67,10 @@ def show(app: App, board: str) -> None:
 @click.argument("settings", nargs=-1, required=True, metavar="KEY=VALUE")
 @pass_app
 def set_settings(app: App, board: str, settings: tuple[str, ...]) -> None:
-    """Change settings of BOARD: strict_attributes=true|false refuses attribute keys that its schema has not."""
+    """Change settings of BOARD.
+
+    strict_attributes=true refuses attribute keys that its schema has not; false drops them with a warning.
+    """
     changes: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -107,7 +113,10 @@ def schema_add(ctx: click.Context, node_type: str, key: str, kind: str) -> None:
 @click.option("--yes", is_flag=True, help="Do it; without it nothing is removed.")
 @pass_app
 def erase(app: App, board: str, *, yes: bool) -> None:
-    """Remove BOARD and every trace of it, for good; its id is never used again."""
+    """Remove BOARD and every trace of it.
+
+    It can't be undone, and the id is never used again.
+    """
     container = app.container()
     if not yes:
         raise click.UsageError(_would_remove(app, board))

@@ -117,10 +117,10 @@ class McpClient:
 def _result(method: str, status: int, body: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(body)
-    except ValueError as error:
-        raise ProtocolFailure(f"{method}: HTTP {status}, and the body is not JSON") from error
+    except ValueError:
+        raise ProtocolFailure(f"{method}: HTTP {status}, and the body is not JSON") from None
     result = answer.get("result") if isinstance(answer, dict) else None
     if status != _OK or not isinstance(result, dict):
-        error = answer.get("error", {}) if isinstance(answer, dict) else {}
-        raise ProtocolFailure(f"{method}: HTTP {status}: {error.get('message', 'no result')}")
+        problem = answer.get("error", {}) if isinstance(answer, dict) else {}
+        raise ProtocolFailure(f"{method}: HTTP {status}: {problem.get('message', 'no result')}")
     return result

@@ -68,13 +68,13 @@ def run_demo(
     if keep is not None and (keep.exists() or not keep.absolute().parent.is_dir()):
         raise InvalidArgument("The store can't be kept there.", [Problem("keep", f"{keep} must be a new file in a folder that exists")])
     given = settings or Settings()
-    embedder_of(given).info()
     screen = None if as_json else Screen()
     checks = Checks()
     document: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="pulse-kg-demo-") as folder:
         store = keep or Path(folder) / "demo.db"
         own = Settings(store=f"sqlite:{store}", model_dir=given.model_dir, embedder_threads=given.embedder_threads)
+        embedder_of(own).info()  # before anything is made: without the model there is no story
         try:
             document = _play(own, Path(folder) / "server.log", screen, checks)
         except (Refused, ProtocolFailure, ServerFailed, OSError) as error:

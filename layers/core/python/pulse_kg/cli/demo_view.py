@@ -79,8 +79,8 @@ class Screen:
         counts = graph.counts
         self._heading("What the board holds now")
         self.line(
-            f"{counts['decisions']} decisions and {counts['alternatives']} rejected alternatives; {counts['supersedes']} supersedes, "
-            f"{counts['depends_on']} depends_on, {counts['relates_to']} relates_to edges. Newest first, with what each one replaced below it."
+            f"{counts['decisions']} decisions and {counts['alternatives']} rejected alternatives; edges: {counts['supersedes']} "
+            f"supersedes, {counts['depends_on']} depends_on, {counts['relates_to']} relates_to. Newest first, with what each one replaced below it."
         )
         self._console.print()
         for branch in reversed(graph.branches):

@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 @click.command(cls=Command, examples=("pulse-kg health", "pulse-kg health --json"))
 @click.pass_context
 def health(ctx: click.Context) -> None:
-    """Check the store and the embedding model, and show the settings in force. Exits with 1 if something is missing."""
+    """Check the store and the embedding model, and show the settings in force.
+
+    Exits with 1 if something is missing.
+    """
     app = ctx.ensure_object(App)
     settings = app.settings.as_public_dict()
     container = app.container()
     problems: list[str] = []
-    store = {"address": app.settings.store, "boards": len(container.boards.boards()), "agents": len(container.identity.agents())}
-    embedder = _embedder(container, problems)
+    boards = container.boards.boards()
+    store = {"address": app.settings.store, "boards": len(boards), "agents": len(container.identity.agents())}
+    embedder = _embedder(container, problems, filled=any(board.commit_seq for board in boards))
     document = {
         "status": "failing" if problems else "ok",
         "version": __version__,
@@ -40,10 +44,11 @@ def health(ctx: click.Context) -> None:
     ctx.exit(1 if problems else 0)
 
 
-def _embedder(container: Container, problems: list[str]) -> dict[str, Any]:
+def _embedder(container: Container, problems: list[str], *, filled: bool) -> dict[str, Any]:
     try:
         info = container.embedder.info()
-        container.vectors.check_model(info)
+        if filled:  # the check of an empty store would bind it to this model
+            container.vectors.check_model(info)
     except PulseError as error:
         problems.append(error.message)
         return {}

@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 refused or failed with a message, 2 wrong usage.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -98,6 +99,10 @@ def cli(ctx: click.Context, store: str | None, *, as_json: bool) -> None:
 
 def main() -> None:
     """Runs the program."""
+    for stream in (sys.stdout, sys.stderr):
+        # A title that a terminal's code page has not is shown with marks for it, rather than not at all.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     cli.main()
 
 

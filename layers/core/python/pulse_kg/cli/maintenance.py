@@ -17,7 +17,10 @@ from pulse_kg.usecases.boards import require_board
 @click.option("--board", "board_id", metavar="BOARD", help="Only this board.")
 @click.pass_context
 def verify(ctx: click.Context, board_id: str | None) -> None:
-    """Check that graph, vectors and outbox are what the audit log says. Exits with 1 if anything is wrong."""
+    """Check that graph, vectors and outbox are what the audit log says.
+
+    Prints what is wrong, and exits with 1 if anything is.
+    """
     from pulse_kg.usecases.verify import verify_board
 
     app = ctx.ensure_object(App)

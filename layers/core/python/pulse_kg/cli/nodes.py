@@ -63,7 +63,10 @@ def show(app: App, node: str, board_id: str | None) -> None:
 @click.option("--off", is_flag=True, help="Agents may change it again.")
 @pass_app
 def curate(app: App, node: str, board_id: str | None, reason: str, boost: float | None, *, off: bool) -> None:
-    """Put NODE under the care of people: agents neither change nor supersede it."""
+    """Put NODE under the care of people.
+
+    Agents then neither change nor supersede it, until --off.
+    """
     container = app.container()
     found = find_node(node, board_id, container)
     action = Administration(found.board_id, found.node_id, "curate", reason, BY, curated=not off, priority_boost=boost)
@@ -76,7 +79,10 @@ def curate(app: App, node: str, board_id: str | None, reason: str, boost: float 
 @_reason_option
 @pass_app
 def revoke(app: App, node: str, board_id: str | None, reason: str) -> None:
-    """Take NODE back: it stays, and every answer says that it is revoked."""
+    """Take NODE back.
+
+    It stays in the graph, and every answer says that it is revoked.
+    """
     container = app.container()
     found = find_node(node, board_id, container)
     _administer(app, container, Administration(found.board_id, found.node_id, "revoke", reason, BY))

@@ -193,12 +193,18 @@ def _read(line: bytes, where: str, problems: list[Problem]) -> Document | None:
     except ValueError as error:
         problems.append(Problem(f"{where}: created", f"is {error}"))
     for node in (document.decision(), *document.alternatives()):
-        try:
-            AddNodeInput.read({"session_id": _ANY_SESSION, **node})
-        except InvalidArgument as error:
-            section = node["source_ref"]["section"]
-            problems += [Problem(f"{where}: {section}.{p.path}", p.problem) for p in error.problems]
+        section = node["source_ref"]["section"]
+        problems += [Problem(f"{where}: {section}.{p.path}", p.problem) for p in _faults(node)]
     return document if len(problems) == before else None
+
+
+def _faults(node: Mapping[str, Any]) -> Sequence[Problem]:
+    arguments = {"session_id": _ANY_SESSION, **node}
+    try:
+        AddNodeInput.read(arguments)
+    except InvalidArgument as error:
+        return error.problems
+    return AddNodeInput.more_problems(arguments)
 
 
 def links_of(documents: Sequence[Document]) -> tuple[list[Link], list[Link]]:

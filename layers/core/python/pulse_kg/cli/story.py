@@ -110,7 +110,7 @@ STORY: Final = (
             Read(
                 426,
                 override="PEP 426 was withdrawn and never released. Metadata 1.2 stayed in force until 2.1, as the header of PEP 345 says.",
-                said="Metadata 2.0. The proposal is reasonable, and wrong: this version was withdrawn. The agent overrides it, with its reason.",
+                said="Version 2.0. The proposal is reasonable, and wrong: 2.0 was withdrawn. The agent overrides it, with its reason.",
             ),
             Read(427),
             Read(438),

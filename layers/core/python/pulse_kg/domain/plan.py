@@ -28,7 +28,7 @@ from pulse_kg.domain.reconcile import merged_body
 from pulse_kg.domain.relevance import Standing, relevance
 from pulse_kg.domain.schema import CONFIDENCE, DEFAULT_CONFIDENCE, SEARCHABLE_TYPES, NodeType, RelType, canonical_json
 from pulse_kg.domain.supersedence import find_cycle
-from pulse_kg.domain.text import embedding_text
+from pulse_kg.domain.text import brief, embedding_text
 from pulse_kg.errors import InvalidEdgeEndpoints
 
 EVENT_NAME = "kg.consolidated.v1"
@@ -295,7 +295,10 @@ class _Completion:
     def _unknown_keys(self) -> list[str]:
         given = [(c.candidate_id, c.unknown_keys) for c in self.resolved.candidates.nodes]
         given += [(c.candidate_id, c.unknown_keys) for c in self.resolved.candidates.edges]
-        return [f"{label}: attribute '{key}' is not in the schema and was dropped" for label, keys in given for key in keys]
+        pairs = [(label, key) for label, keys in given for key in keys]
+        told = [f"{label}: attribute '{brief(key)}' is not in the schema and was dropped" for label, key in pairs[:MAX_UNKNOWN_TOLD]]
+        more = len(pairs) - len(told)
+        return [*told, f"{more} more attributes are not in the schema and were dropped; the audit row has them"] if more else told
 
     def _check_cycles(self) -> None:
         new = [(e.src, e.dst) for e in self.sketch.edges if e.rel_type == "supersedes" and e.edge_id not in self.around.existing_edges]

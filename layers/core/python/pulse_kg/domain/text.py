@@ -60,6 +60,9 @@ _TOKEN = re.compile(rf"({_NUMBER})(\s?)([%$€]|[a-zµμ]++(?:/[a-z]++)?(?!['’
 _SERIES_TOKEN = re.compile(rf"({_NUMBER})|([^\W\d_]+)|\s+")
 
 
+_BRIEF = 80  # characters
+
+
 def fold(text: str) -> str:
     """Casefolded, without accents, white space collapsed to single blanks and cut at both ends. Idempotent."""
     for _ in range(_FOLD_ROUNDS):
@@ -130,6 +133,11 @@ def claims(text: str) -> Claims:
         words[word] += 1
     negations = sum(count for word, count in words.items() if word in _NEGATIONS or word.endswith(("n't", "n’t")))
     return Claims(frozenset(figures), negations)
+
+
+def brief(name: str) -> str:
+    """A name as an answer repeats it: a long one is cut, for an answer must stay small whatever came."""
+    return name if len(name) <= _BRIEF else name[:_BRIEF] + "…"
 
 
 def embedding_text(title: str, body: str) -> str:

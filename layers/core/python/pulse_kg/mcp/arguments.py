@@ -14,11 +14,12 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from pulse_kg.domain.text import brief
 from pulse_kg.errors import InvalidArgument, Problem
 
 MAX_DEPTH = 32
 _MAX_PROBLEMS = 50  # more than that helps nobody to mend a call
-_SHOWN = 80  # characters of a name that an answer repeats
+_MAX_BITS = 1_023  # of an integer: what the floating-point numbers hold that most readers of JSON make of it
 
 
 class ToolModel(BaseModel):
@@ -88,16 +89,20 @@ def _faults(value: object, path: str, depth: int) -> Iterator[Problem]:
             yield Problem(path, fault)
     elif isinstance(value, float) and not math.isfinite(value):
         yield Problem(path, "must be a finite number")
-    elif isinstance(value, dict | list):
-        if depth > MAX_DEPTH:
-            yield Problem(path, _TOO_DEEP)
-            return
-        items = value.items() if isinstance(value, dict) else ((f"[{i}]", v) for i, v in enumerate(value))
-        for key, item in items:
-            if isinstance(value, dict) and text_fault(key):
-                yield Problem(path, f"has a key that {text_fault(key)}")
-                continue
-            yield from _faults(item, f"{path}{key}" if key.startswith("[") else f"{path}.{key}".lstrip("."), depth + 1)
+    elif isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        yield Problem(path, "is too large a number")
+    elif isinstance(value, dict | list) and depth > MAX_DEPTH:
+        yield Problem(path, _TOO_DEEP)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _faults(item, f"{path}[{index}]", depth + 1)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            fault = text_fault(key)
+            if fault:
+                yield Problem(path, f"has a key that {fault}")
+            else:
+                yield from _faults(item, _under(path, key), depth + 1)
 
 
 @cache
@@ -115,14 +120,14 @@ def text_fault(text: str) -> str | None:
     return f"holds {name} (U+{ord(bad):04X}); only tab and newline are allowed"
 
 
+def _under(path: str, name: str) -> str:
+    return f"{path}.{brief(name)}" if path else brief(name)
+
+
 def _path(location: tuple[int | str, ...]) -> str:
     path = ""
     for part in location:
-        if isinstance(part, int):
-            path += f"[{part}]"
-        else:
-            name = part if len(part) <= _SHOWN else part[:_SHOWN] + "…"
-            path += f".{name}" if path else name
+        path = f"{path}[{part}]" if isinstance(part, int) else _under(path, part)
     return path.encode("utf-8", "replace").decode()
 
 

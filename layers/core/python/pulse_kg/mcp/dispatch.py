@@ -61,6 +61,7 @@ def _answered(call: Call, run: Callable[..., dict[str, Any]], status_of: Callabl
     except RpcError as error:
         return Answered(error_response(call.id, error), status_of(error.code))
     except Exception:
+        # No revision gives an internal error a status of its own, so the response counts as delivered.
         logger.exception("JSON-RPC request failed: correlation_id=%s", correlation_id)
         return Answered(error_response(call.id, internal_error(correlation_id)), 200)
 

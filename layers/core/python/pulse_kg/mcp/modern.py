@@ -10,7 +10,6 @@ from pulse_kg.mcp.calls import CAPABILITIES, About, call_tool, list_tools, param
 from pulse_kg.mcp.headers import decode_sentinel
 from pulse_kg.mcp.host import CallerHandle, ToolHost
 from pulse_kg.mcp.jsonrpc import (
-    INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     Call,
@@ -43,9 +42,8 @@ def has_envelope(params: object) -> bool:
 
 
 def status_of(code: int) -> int:
-    """The HTTP status that this revision gives a JSON-RPC error."""
-    # The revision gives no status to an internal error, so the response counts as delivered.
-    return {METHOD_NOT_FOUND: 404, INTERNAL_ERROR: 200}.get(code, 400)
+    """The HTTP status that this revision gives the protocol errors that are raised here."""
+    return 404 if code == METHOD_NOT_FOUND else 400
 
 
 def unsupported_version(requested: str) -> RpcError:

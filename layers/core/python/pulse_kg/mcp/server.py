@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -16,7 +17,11 @@ OnListening = Callable[[str, int], None]
 """Gets the host as given and the port that was bound."""
 
 
-def run_http(app: ASGIApp, host: str, port: int, on_listening: OnListening) -> None:
+DEFAULT_GRACE_SECONDS: Final = 40
+"""Longer than any tool may run. Without an end to it, one client that never finishes its request would keep the process."""
+
+
+def run_http(app: ASGIApp, host: str, port: int, on_listening: OnListening, *, grace_seconds: int = DEFAULT_GRACE_SECONDS) -> None:
     """Serves until SIGTERM or SIGINT, then finishes the running calls and returns. Main thread only: it gets the signals.
 
     Args:
@@ -24,13 +29,16 @@ def run_http(app: ASGIApp, host: str, port: int, on_listening: OnListening) -> N
         host: An address or a name of this machine.
         port: 0 for any free one.
         on_listening: Called once, when connections are accepted.
+        grace_seconds: How long running calls may take to finish; requests that are not complete by then are dropped.
 
     Raises:
         OSError: The address can't be bound: the port is in use, or the host is none of this machine. Nothing was served.
     """
     with bound_socket(host, port) as listener:
         # Logging is the program's: no configuration here, and no line for each request.
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", server_header=False)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="on", server_header=False, timeout_graceful_shutdown=grace_seconds
+        )
         server = _Server(config, lambda: on_listening(host, listener.getsockname()[1]))
         with _returning_on_signal(server):
             asyncio.run(server.serve(sockets=[listener]))

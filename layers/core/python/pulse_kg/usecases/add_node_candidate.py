@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pulse_kg.domain.model import Board, NodeDraft
 from pulse_kg.domain.permissions import Caller
-from pulse_kg.domain.schema import AddedAttributes, AttributeSpec, canonical_json, check_node_attributes
+from pulse_kg.domain.schema import MAX_UNKNOWN_TOLD, AddedAttributes, AttributeSpec, canonical_json, check_node_attributes
+from pulse_kg.domain.text import brief
 from pulse_kg.errors import InvalidAttribute, PayloadTooLarge, Problem, UnknownAttribute
 from pulse_kg.ports.sessions import Appended
 from pulse_kg.usecases.access import granted_board, open_session
@@ -68,13 +69,15 @@ def refuse_unknown(board: Board, unknown: tuple[str, ...], what: str) -> None:
         raise UnknownAttribute(
             f"This board is strict, and {what} has no such attributes. Drop them, or have the schema extended "
             "with 'pulse-kg boards schema'.",
-            [Problem(f"attributes.{key}", f"is not an attribute of {what}") for key in unknown],
+            [Problem(f"attributes.{brief(key)}", f"is not an attribute of {what}") for key in unknown[:MAX_UNKNOWN_TOLD]],
         )
 
 
 def unknown_warnings(unknown: tuple[str, ...], what: str) -> tuple[str, ...]:
     """What the answer says of unknown attribute keys."""
-    return tuple(f"'{key}' is not an attribute of {what}; it will be dropped at commit" for key in unknown)
+    told = [f"'{brief(key)}' is not an attribute of {what}; it will be dropped at commit" for key in unknown[:MAX_UNKNOWN_TOLD]]
+    more = len(unknown) - len(told)
+    return (*told, f"{more} more are not attributes of {what}; they will be dropped at commit") if more else tuple(told)
 
 
 def _check_size(draft: NodeDraft, services: Services) -> None:

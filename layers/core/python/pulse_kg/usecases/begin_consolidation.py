@@ -79,7 +79,8 @@ def _content_hash(board_id: str, source: Source, payload_hash: str | None, servi
 
 
 def _check_open_sessions(caller: Caller, now: int, services: Services) -> None:
-    mine = services.sessions.open_sessions(agent_id=caller.agent_id, now=now)
+    # Those on a board that was taken away since can be neither closed nor named.
+    mine = [s for s in services.sessions.open_sessions(agent_id=caller.agent_id, now=now) if caller.sees(s.board_id)]
     if len(mine) < services.limits.open_sessions:
         return
     first = min(s.expires_at for s in mine)

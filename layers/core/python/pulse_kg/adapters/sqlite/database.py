@@ -228,7 +228,6 @@ class Database:
             with self._write(owned, wait_seconds):
                 yield owned
 
-    @property
     def changed(self) -> bool:
         """Whether the transaction that this thread is in wrote something; to be asked inside one only."""
         return self._owned().changed

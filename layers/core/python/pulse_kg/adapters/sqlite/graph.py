@@ -4,19 +4,19 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
+from pulse_kg.adapters.sqlite import titles
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.errors import StoreRefused
 from pulse_kg.adapters.sqlite.jsontext import from_json, id_list, to_json
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.plan import CommitPlan, Contradiction, Surroundings
 from pulse_kg.domain.schema import NodeType
-from pulse_kg.domain.text import fold, prefix_similarity
+from pulse_kg.domain.text import fold
 from pulse_kg.ports.graph import TitleMatch
 
 _NODE_FIELDS: Final = tuple(f.name for f in fields(Node))
@@ -60,12 +60,6 @@ _SUPERSEDES_BELOW: Final = """
     SELECT e.src, e.dst FROM below CROSS JOIN edges e ON e.board_id = ?1 AND e.src = below.node_id AND e.rel_type = 'supersedes'
     ORDER BY e.src, e.dst
 """
-_TITLES: Final = (
-    "SELECT folded_title, superseded_by IS NULL, node_id FROM nodes INDEXED BY nodes_by_title "
-    "WHERE board_id = ? AND node_type = ? AND folded_title >= ? AND folded_title < ?"
-)
-_TITLE_SHARES: Final = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the title's length: how long a start is looked for first, and next
-_SCORE_DIGITS: Final = 4
 
 
 class SqliteGraphStore:
@@ -95,28 +89,13 @@ class SqliteGraphStore:
             return [_node_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(listed)))]
 
     def nearest_titles(self, board_id: str, node_type: NodeType, folded_title: str, *, limit: int, live_only: bool) -> list[TitleMatch]:
-        """See `GraphStore.nearest_titles`.
-
-        Looks for ever shorter common starts until no title with a shorter one could be among the best.
-        """
+        """See `GraphStore.nearest_titles`."""
         if not folded_title or limit < 1:
             return []
-        length, best = len(folded_title), list[tuple[float, int, str]]()
         with self._database.reading() as connection:
-            for share in _TITLE_SHARES:
-                start = folded_title[: max(1, math.ceil(share * length))]
-                rows = connection.execute(_TITLES, (board_id, node_type, start, _first_after(start))).fetchall()
-                scored = [
-                    (round(prefix_similarity(folded_title, title), _SCORE_DIGITS), live, node_id)
-                    for title, live, node_id in rows
-                    if live or not live_only
-                ]
-                best = sorted(scored, key=lambda s: (-s[0], not s[1], s[2]))[:limit]
-                # Whatever was not found shares fewer characters than `start` has; an equal score could still win by its id.
-                if len(best) == limit and best[-1][0] > round((len(start) - 1) / length, _SCORE_DIGITS):
-                    break
-            nodes = self.nodes(board_id, [node_id for _, _, node_id in best])
-        return [TitleMatch(nodes[node_id], score) for score, _, node_id in best if score > 0]
+            best = titles.nearest(connection, board_id, node_type, folded_title, limit=limit, live_only=live_only)
+            nodes = self.nodes(board_id, [found.node_id for found in best])
+        return [TitleMatch(nodes[found.node_id], -found.minus_score) for found in best if found.minus_score]
 
     def existing_edges(self, board_id: str, edge_ids: Collection[str]) -> frozenset[str]:
         """See `GraphStore.existing_edges`."""
@@ -180,17 +159,6 @@ class SqliteGraphStore:
             connection.executemany(_PUT_NODE, nodes)
             connection.executemany(_PUT_EDGE, edges)
             connection.executemany(_PUT_RELEVANCE, relevances)
-
-
-def _first_after(start: str) -> str:
-    """The least text, in the order of code points, that is above every text with that start."""
-    head = start.rstrip("\U0010ffff")
-    if not head:
-        return "\U0010ffff" * (len(start) + 1000)  # longer than any title
-    following = ord(head[-1]) + 1
-    if 0xD800 <= following <= 0xDFFF:  # noqa: PLR2004 - surrogates, which are no characters of a text
-        following = 0xE000
-    return head[:-1] + chr(following)
 
 
 def _row_of(node: Node, seq: int) -> tuple[Any, ...]:

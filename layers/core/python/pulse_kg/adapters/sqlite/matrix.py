@@ -73,16 +73,17 @@ class Kept:
     def _taking(self, earlier: Rows | None, changes: Sequence[Change]) -> Rows:
         if earlier is None:  # nothing was loaded yet, or an update broke off in the middle
             self.places = {}
-        rows = self._with_room(earlier, len(changes), len(changes[0][3]) // 4)
+        fresh = _matrix([vector for *_, vector in changes])
+        rows = self._with_room(earlier, *fresh.shape)
         states, count = rows.states.copy(), rows.count
-        for node_id, live, _, vector in changes:
+        for (node_id, live, _, vector), row in zip(changes, fresh, strict=True):
             state, place = (LIVE if live else SUPERSEDED), self.places.get(node_id)
             if place is not None:
                 if rows.vectors[place].tobytes() == vector:
                     states[place] = state
                     continue
                 states[place] = GONE
-            rows.vectors[count] = np.frombuffer(vector, dtype="<f4")
+            rows.vectors[count] = row
             states[count] = state
             rows.ids.append(node_id)
             self.places[node_id] = count
@@ -119,12 +120,8 @@ def nearest(rows: Rows, queries: Sequence[bytes], *, limit: int, live_only: bool
     if limit < 1 or not len(wanted):
         return [[] for _ in queries]
     matrix = _matrix(queries)
-    if len(wanted) == rows.count:
-        scores = matrix @ vectors.T
-    elif len(wanted) * _SPARSE < rows.count:
-        scores = matrix @ vectors[wanted].T
-    else:
-        scores = (matrix @ vectors.T)[:, wanted]
+    sparse = len(wanted) * _SPARSE < rows.count
+    scores = np.ascontiguousarray((vectors[wanted] @ matrix.T if sparse else (vectors @ matrix.T)[wanted]).T)
     return [_best(rows, wanted[_shortlist(own, limit)], query, limit) for own, query in zip(scores, matrix, strict=True)]
 
 

@@ -150,7 +150,7 @@ class SqliteVectorIndex:
         """The rows as this transaction sees them; None where they can't be kept in memory."""
         from pulse_kg.adapters.sqlite.matrix import Kept
 
-        if self._database.changed:  # what the transaction wrote may be rolled back, and must not stay here
+        if self._database.changed():  # what the transaction wrote may be rolled back, and must not stay here
             return None
         (seq,) = connection.execute(_LAST_SEQ, (board_id, node_type)).fetchone()
         key = (board_id, node_type)

@@ -1,0 +1,168 @@
+"""`pulse-kg demo`: the story plays to its end over the real server with the real model, and a lie in it is found."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulse_kg.bootstrap import open_container
+from pulse_kg.cli import demo
+from pulse_kg.cli.client import McpClient, ProtocolFailure
+from pulse_kg.cli.demo_server import ServerFailed, serving
+from pulse_kg.cli.story import AUTHOR, BOARD
+from pulse_kg.errors import InvalidArgument, StoreUnavailable
+from pulse_kg.mcp.host import ToolOutcome
+from pulse_kg.settings import Settings, default_model_dir
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (default_model_dir() / "model.onnx").exists(), reason="the embedding model is not built (make setup)"),
+]
+
+
+def run(*arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pulse_kg.cli.main", "demo", *arguments]
+    environment = {"COLUMNS": str(columns), "LC_ALL": "C.UTF-8", "PULSE_KG_EMBEDDER": "hashing"}  # the last one is not for the demo
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    ran = run()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "kept.db"
+
+
+@pytest.fixture(scope="module")
+def document(kept: Path) -> Mapping[str, Any]:
+    ran = run("--json", "--keep", str(kept))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.count("\n") == 1
+    answer: Mapping[str, Any] = json.loads(ran.stdout)
+    return answer
+
+
+class TestText:
+    def test_it_says_what_happens_and_that_all_of_it_was_checked(self, text: str) -> None:
+        assert "protocol revision 2026-07-28" in text
+        assert "91 of 91 checks hold" in text
+
+    @pytest.mark.parametrize(
+        "fact",
+        [
+            "SUPERSEDE  PEP 241 has the same reference",
+            "override  ADD. PEP 426 was withdrawn",
+            "unchanged  The hash",
+            "conflict  The commit is refused (commit_conflict)",
+            "NOOP  Already present and unchanged as PEP 621.",
+            "abort  Nothing of it was ever visible",
+            "supersedes PEP 345 Metadata for Python Software Packages 1.2",
+            "row 6 of the audit log",
+            "pulse-kg boards create web",
+        ],
+    )
+    def test_it_shows(self, text: str, fact: str) -> None:
+        assert fact in text
+
+    def test_it_fits_into_80_columns_without_control_codes(self, text: str) -> None:
+        assert max(map(len, text.splitlines())) <= 80
+        assert "\x1b" not in text
+
+
+class TestDocument:
+    def test_every_check_holds(self, document: Mapping[str, Any]) -> None:
+        assert document["ok"] is True
+        assert all(check["holds"] for check in document["checks"])
+
+    def test_it_has_the_same_facts(self, document: Mapping[str, Any]) -> None:
+        assert document["graph"]["counts"] == {"decisions": 28, "alternatives": 82, "supersedes": 9, "depends_on": 4, "relates_to": 82}
+        assert document["audit_row"]["overrides"][0]["hint"] == "ADD"
+        hints = {verdict["hint"] for session in document["sessions"] for verdict in session["verdicts"]}
+        assert {"ADD", "SUPERSEDE", "NOOP", "override", "conflict", "nothing_changed", "abort"} <= hints
+
+    def test_the_newest_decision_of_a_chain_carries_the_older_ones(self, document: Mapping[str, Any]) -> None:
+        head = next(d for d in document["graph"]["decisions"] if d["name"] == "PEP 566")
+        assert [d["name"] for d in head["supersedes"]] == ["PEP 426", "PEP 345"]
+        assert head["supersedes"][1]["supersedes"][0]["supersedes"][0]["name"] == "PEP 241"
+
+    @pytest.mark.usefixtures("document")
+    def test_a_kept_store_is_there_to_explore(self, kept: Path) -> None:
+        container = open_container(Settings(store=f"sqlite:{kept}"))
+        try:
+            assert container.graph.counts(BOARD)["nodes"] == 110
+        finally:
+            container.close()
+
+    @pytest.mark.usefixtures("document")
+    def test_a_store_is_never_written_over(self, kept: Path) -> None:
+        before = kept.read_bytes()
+        with pytest.raises(InvalidArgument):
+            demo.run_demo(as_json=True, keep=kept)
+        assert kept.read_bytes() == before
+
+
+class TestFailure:
+    def test_a_wrong_answer_makes_it_fail_and_say_what_was_wrong(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        honest = McpClient.call
+
+        def lying(self: McpClient, name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+            outcome = honest(self, name, arguments)
+            if name == "commit_consolidation" and not outcome.is_error and outcome.body["audit_row_id"] == 9:
+                return ToolOutcome({**outcome.body, "superseded_nodes": []}, is_error=False)
+            return outcome
+
+        monkeypatch.setattr(McpClient, "call", lying)
+        assert demo.run_demo(as_json=True) == 1
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["ok"] is False
+        assert [c["check"] for c in answer["checks"] if not c["holds"]] == ["PEP 440 supersedes PEP 386. Found: {}"]
+
+    def test_a_refused_tool_ends_it_with_a_message(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        monkeypatch.setattr(demo, "_PRESET", "QA")  # which may not commit
+        assert demo.run_demo(as_json=False) == 1
+        assert "commit_consolidation: permission_denied" in " ".join(capsys.readouterr().out.split())
+
+    def test_without_the_model_nothing_begins(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreUnavailable):
+            demo.run_demo(as_json=True, settings=Settings(model_dir=tmp_path))
+
+
+class TestServer:
+    @pytest.fixture
+    def settings(self, tmp_path: Path) -> Settings:
+        return Settings(store=f"sqlite:{tmp_path / 'demo.db'}")
+
+    def test_a_server_that_can_not_start_says_why(self, settings: Settings, tmp_path: Path) -> None:
+        with pytest.raises(ServerFailed, match="did not start"), serving(settings, tmp_path / "log"):
+            pass
+
+    def test_a_key_that_is_none_is_refused(self, settings: Settings, tmp_path: Path) -> None:
+        demo._prepare(settings)
+        with (
+            serving(settings, tmp_path / "log") as server,
+            McpClient(server.url, "pk_wrong") as client,
+            pytest.raises(ProtocolFailure, match="401"),
+        ):
+            client.tools()
+
+    def test_a_tool_that_is_none_never_reaches_a_tool(self, settings: Settings, tmp_path: Path) -> None:
+        key = demo._prepare(settings)[AUTHOR]
+        with (
+            serving(settings, tmp_path / "log") as server,
+            McpClient(server.url, key) as client,
+            pytest.raises(ProtocolFailure, match="no tool"),
+        ):
+            client.call("nothing", {})
