@@ -12,7 +12,7 @@ import pytest
 from pulse_kg.mcp.host import TOOL_PREFIX
 from pulse_kg.mcp.http import HttpRequest, HttpResponse
 from pulse_kg.mcp.routes import HttpEdge
-from pulse_kg.mcp.tools import WRITE_TOOLS
+from pulse_kg.mcp.tools import all_tools
 from tests.support.bad_input import (
     HOSTILE_TEXT,
     OF_NO_USE,
@@ -29,7 +29,7 @@ from tests.support.bad_input import (
 from tests.support.world import Agent, World, opened
 
 CANARY = "CANARY-OF-BETA"
-SCHEMAS = {tool.name: tool.spec.input_schema for tool in WRITE_TOOLS}
+SCHEMAS = {tool.name: tool.spec.input_schema for tool in all_tools()}
 TOOLS = tuple(SCHEMAS)
 ARGUMENTS = [(tool, argument) for tool in TOOLS for argument in arguments_of(SCHEMAS[tool])]
 OBJECTS = [(tool, "") for tool in TOOLS] + [(tool, a.path) for tool, a in ARGUMENTS if a.schema.get("additionalProperties") is False]

@@ -151,18 +151,10 @@ class TestServer:
 
     def test_a_key_that_is_none_is_refused(self, settings: Settings, tmp_path: Path) -> None:
         demo._prepare(settings)
-        with (
-            serving(settings, tmp_path / "log") as server,
-            McpClient(server.url, "pk_wrong") as client,
-            pytest.raises(ProtocolFailure, match="401"),
-        ):
-            client.tools()
+        with serving(settings, tmp_path / "log") as server, pytest.raises(ProtocolFailure, match="401"):
+            McpClient(server.url, "pk_wrong").tools()
 
     def test_a_tool_that_is_none_never_reaches_a_tool(self, settings: Settings, tmp_path: Path) -> None:
         key = demo._prepare(settings)[AUTHOR]
-        with (
-            serving(settings, tmp_path / "log") as server,
-            McpClient(server.url, key) as client,
-            pytest.raises(ProtocolFailure, match="no tool"),
-        ):
-            client.call("nothing", {})
+        with serving(settings, tmp_path / "log") as server, pytest.raises(ProtocolFailure, match="no tool"):
+            McpClient(server.url, key).call("nothing", {})

@@ -14,7 +14,7 @@ from pulse_kg.adapters.embedding.hashing import HashingEmbedder
 from pulse_kg.domain.audit import Administration
 from pulse_kg.domain.model import TextVector
 from pulse_kg.errors import EmbedderTimeout, StoreUnavailable, Unauthorized
-from pulse_kg.mcp.tools import WRITE_TOOLS
+from pulse_kg.mcp.tools import all_tools
 from pulse_kg.ports.embedder import ModelInfo
 from pulse_kg.usecases.administration import administer_node
 from pulse_kg.usecases.identity import deny_board
@@ -23,7 +23,7 @@ from tests.support.bad_input import dump, fault_of_envelope, leaks_of
 from tests.support.crash_points import Faults, faulty_host
 from tests.support.world import START, Agent, Consolidation, FixedClock, Refused, World, opened
 
-TOOLS = tuple(tool.name for tool in WRITE_TOOLS)
+TOOLS = tuple(tool.name for tool in all_tools())
 SESSION_TOOLS = TOOLS[1:]
 DAY = 86_400
 HOUR = 3_600
@@ -72,7 +72,7 @@ def test_unauthorized(world: World, agent: Agent, key: str) -> None:
     assert leaks_of(refused.value.message) == []
 
 
-@pytest.mark.parametrize("tool", WRITE_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
 def test_permission_denied_names_the_flag(world: World, tool: Any) -> None:
     error = world.agent("reader", preset="Reporter").refusal(tool.name, **arguments(tool.name, "kgs_x"))
 
@@ -594,7 +594,7 @@ def test_resource_exhausted_names_the_budget() -> None:
         world.board("alpha")
         agent = world.agent()
         session = agent.begin()
-        for number in range(40):
+        for number in range(50):
             session.decide(f"{number:02d}" + "語" * 498, f"number {number}")
         session.commit()
         again = agent.begin("spec_008")

@@ -11,7 +11,7 @@ import pytest
 
 from pulse_kg.errors import Unauthorized
 from pulse_kg.mcp.host import ToolOutcome
-from pulse_kg.mcp.tools import WRITE_TOOLS
+from pulse_kg.mcp.tools import all_tools
 from pulse_kg.usecases.boards import erase_board
 from pulse_kg.usecases.identity import change_flags, deny_board, grant_board, revoke_agent, revoke_keys, rotate_key
 from tests.support.bad_input import Dump, arguments_of, dump, replaced
@@ -20,8 +20,8 @@ from tests.support.world import Agent, Consolidation, World, opened
 MARK = {"alpha": "zirconium", "beta": "palladium"}
 """What stands in every text of a board, and nowhere else."""
 
-SCHEMAS = {tool.name: tool.spec.input_schema for tool in WRITE_TOOLS}
-FLAGS = {tool.name: tool.flag for tool in WRITE_TOOLS}
+SCHEMAS = {tool.name: tool.spec.input_schema for tool in all_tools()}
+FLAGS = {tool.name: tool.flag for tool in all_tools()}
 
 
 @dataclass

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from pulse_kg.bootstrap import Container
 from pulse_kg.errors import StoreUnavailable
 from pulse_kg.mcp.local_host import LocalToolHost
-from pulse_kg.mcp.tools import WRITE_TOOLS
 from pulse_kg.usecases.services import Services
 
 When = Literal["before", "after"]
@@ -106,7 +105,7 @@ def faulty(services: Services, faults: Faults) -> Services:
 def faulty_host(container: Container, faults: Faults) -> LocalToolHost:
     """The tools over ports that fail."""
     return LocalToolHost(
-        WRITE_TOOLS, faulty(container.services, faults), container.authenticate, max_response_bytes=container.settings.max_response_bytes
+        faulty(container.services, faults), container.authenticate, max_response_bytes=container.settings.max_response_bytes
     )
 
 

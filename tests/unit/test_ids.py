@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from pulse_kg.domain import ids
-from pulse_kg.domain.schema import NODE_TYPES, NodeType
+from pulse_kg.domain.schema import NODE_TYPES, NodeType, RelType
 
 PREFIXES = "dec crt con asm req ent api tst bug lrn alt".split()
 
@@ -53,7 +53,7 @@ class TestEdgeIds:
         assert len(made) == 5
 
     @pytest.mark.parametrize("rel_type", ["supersedes", "depends_on", "derives_from"])
-    def test_a_directed_edge_and_its_reverse_are_two(self, rel_type: ids.RelType) -> None:
+    def test_a_directed_edge_and_its_reverse_are_two(self, rel_type: RelType) -> None:
         forth = ids.edge_id("alpha", "dec_a", rel_type, "dec_b", equal_types=True)
         assert forth != ids.edge_id("alpha", "dec_b", rel_type, "dec_a", equal_types=True)
 

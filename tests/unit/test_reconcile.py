@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -563,9 +564,7 @@ class TestNeverOntoWhatTheCandidateContradicts:
     @pytest.mark.parametrize("score", [0.97, 0.9])
     def test_no_change_by_similarity(self, score: float) -> None:
         old = node(body="Old.")
-        (proposal,) = propose(
-            candidate(body="New."), edges=[edge("cand_001", "contradicts", old)], facts=match(old, score), known=[old]
-        )
+        (proposal,) = propose(candidate(body="New."), edges=[edge("cand_001", "contradicts", old)], facts=match(old, score), known=[old])
         assert_kept_apart(proposal, old, self.CONTRADICTS)
 
     def test_in_whichever_direction_the_edge_was_written(self) -> None:
@@ -701,7 +700,7 @@ class TestOneNodeIsChangedByOneCandidate:
         """It would close a cycle, and the commit would be refused."""
         current = node("dec_now", "Retry with jitter")
         steps = [current.node_id, *through, "cand_001"]
-        edges = [edge(src, "supersedes", dst, number=n) for n, (src, dst) in enumerate(zip(steps, steps[1:], strict=False), start=1)]
+        edges = [edge(src, "supersedes", dst, number=n) for n, (src, dst) in enumerate(pairwise(steps), start=1)]
         first, *_ = propose(
             candidate(1, "Retry at a fixed pace"),
             candidate(2, "Retry once"),
@@ -732,5 +731,5 @@ class TestProposals:
         """Each candidate is compared with every other, so nothing slow may be done again for each pair."""
         body = "A decision of the usual length, with accents: été, Größe. " * 40
         candidates = [candidate(n, f"Statement number {n}", body=body) for n in range(1, 501)]
-        edges = [edge(a, "relates_to", b, number=n) for n, (a, b) in enumerate(zip(candidates, candidates[1:], strict=False), start=1)]
+        edges = [edge(a, "relates_to", b, number=n) for n, (a, b) in enumerate(pairwise(candidates), start=1)]
         assert {p.hint for p in propose(*candidates, edges=edges * 2)} == {"ADD"}

@@ -10,10 +10,11 @@ import pytest
 
 from pulse_kg.domain.permissions import FLAGS
 from pulse_kg.mcp.host import TOOL_PREFIX
-from pulse_kg.mcp.tools import INSTRUCTIONS, WRITE_TOOLS, Tool
+from pulse_kg.mcp.tools import INSTRUCTIONS, all_tools
+from pulse_kg.mcp.tools.base import Tool
 from tests.support.world import World, opened
 
-tools = pytest.mark.parametrize("tool", WRITE_TOOLS, ids=lambda t: t.name)
+tools = pytest.mark.parametrize("tool", all_tools(), ids=lambda t: t.name)
 
 
 def parts(schema: Any) -> Iterator[dict[str, Any]]:
@@ -73,9 +74,9 @@ def test_the_catalogue_is_sorted_and_the_same_each_time() -> None:
 
 
 def test_only_reading_tools_say_that_they_only_read() -> None:
-    assert [t.name for t in WRITE_TOOLS if t.annotations.read_only] == ["get_similar_nodes"]
-    assert [t.name for t in WRITE_TOOLS if t.annotations.destructive] == ["abort_consolidation"]
-    assert not any(t.annotations.open_world for t in WRITE_TOOLS)
+    assert [t.name for t in all_tools() if t.annotations.read_only] == ["get_similar_nodes"]
+    assert [t.name for t in all_tools() if t.annotations.destructive] == ["abort_consolidation"]
+    assert not any(t.annotations.open_world for t in all_tools())
 
 
 def test_the_instructions_name_the_tools_of_the_flow() -> None:

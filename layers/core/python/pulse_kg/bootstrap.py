@@ -6,6 +6,7 @@ Only this module knows all adapters. Heavy libraries are imported by the adapter
 from __future__ import annotations
 
 import functools
+import os
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,9 @@ from pulse_kg.ports.embedder import Embedder
 from pulse_kg.settings import Settings
 from pulse_kg.usecases.identity import authenticate
 from pulse_kg.usecases.services import Limits, Services
+
+# Before numpy loads: one search is a product of some megabytes, and waking threads for it costs more than it saves.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
     from pulse_kg.adapters.sqlite.store import SqliteStore
@@ -113,9 +117,8 @@ class Container:
     def tool_host(self) -> LocalToolHost:
         """The tools, run in this process."""
         from pulse_kg.mcp.local_host import LocalToolHost
-        from pulse_kg.mcp.tools import WRITE_TOOLS
 
-        return LocalToolHost(WRITE_TOOLS, self.services, self.authenticate, max_response_bytes=self.settings.max_response_bytes)
+        return LocalToolHost(self.services, self.authenticate, max_response_bytes=self.settings.max_response_bytes)
 
     def close(self) -> None:
         """Closes the store."""

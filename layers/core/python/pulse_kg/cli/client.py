@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Callable, Mapping
-from types import TracebackType
+from contextlib import closing
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -30,7 +30,7 @@ class ProtocolFailure(Exception):
 
 
 class McpClient:
-    """Calls tools as one agent, over one connection that is made at the first call.
+    """Calls tools as one agent, over a connection for each call: the revision is stateless, and none can go stale.
 
     Args:
         url: Of the MCP endpoint, such as ``http://127.0.0.1:8765/mcp``.
@@ -41,19 +41,10 @@ class McpClient:
     def __init__(self, url: str, api_key: str, *, timeout_seconds: float = 60.0) -> None:
         parts = urlsplit(url)
         self._path = parts.path or "/"
-        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_seconds)
+        self._host, self._port = parts.hostname or "", parts.port
+        self._timeout_seconds = timeout_seconds
         self._api_key = api_key
         self._requests = 0
-
-    def __enter__(self) -> McpClient:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._connection.close()
 
     @property
     def requests(self) -> int:
@@ -99,12 +90,14 @@ class McpClient:
         self._requests += 1
         meta = {VERSION_KEY: REVISION, CAPABILITIES_KEY: {}, CLIENT_KEY: {"name": "pulse-kg-demo", "version": __version__}}
         message = {"jsonrpc": "2.0", "id": self._requests, "method": method, "params": {**params, "_meta": meta}}
-        self._connection.request("POST", self._path, json.dumps(message).encode(), self._headers(method, params))
-        response = self._connection.getresponse()
-        return _result(method, response.status, response.read())
+        with closing(http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)) as connection:
+            connection.request("POST", self._path, json.dumps(message).encode(), self._headers(method, params))
+            response = connection.getresponse()
+            return _result(method, response.status, response.read())
 
     def _headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
         headers = {
+            "Connection": "close",
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "Authorization": f"Bearer {self._api_key}",

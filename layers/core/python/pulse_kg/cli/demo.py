@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from pulse_kg.bootstrap import embedder_of, open_container
 from pulse_kg.cli.client import REVISION, McpClient, ProtocolFailure
 from pulse_kg.cli.client_tools import Refused, Tools
 from pulse_kg.cli.demo_graph import check_graph, read_graph
-from pulse_kg.cli.demo_server import ServerFailed, serving
+from pulse_kg.cli.demo_server import ServerFailed, last_words, serving
 from pulse_kg.cli.demo_view import Screen, Silence
 from pulse_kg.cli.output import write_json
 from pulse_kg.cli.story import AUTHOR, BOARD, SECOND, documents
@@ -72,13 +72,16 @@ def run_demo(
     checks = Checks()
     document: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="pulse-kg-demo-") as folder:
-        store = keep or Path(folder) / "demo.db"
+        store, log = keep or Path(folder) / "demo.db", Path(folder) / "server.log"
         own = Settings(store=f"sqlite:{store}", model_dir=given.model_dir, embedder_threads=given.embedder_threads)
         embedder_of(own).info()  # before anything is made: without the model there is no story
         try:
-            document = _play(own, Path(folder) / "server.log", screen, checks)
-        except (Refused, ProtocolFailure, ServerFailed, OSError) as error:
-            checks.expect("The demo comes to its end.", holds=False, seen=str(error))
+            document = _play(own, log, screen, checks)
+        except (Refused, ProtocolFailure, OSError) as error:
+            words = f" The server's last words: {last_words(log)}" if log.exists() else ""
+            checks.expect("The demo comes to its end.", holds=False, seen=f"{error}{words}")
+        except ServerFailed as error:
+            checks.expect("The server starts and stops.", holds=False, seen=str(error))
     seconds = round(monotonic() - started, 1)
     if screen is not None:
         screen.end(checks, f"{document.get('mcp_requests', 0)} MCP requests, {seconds:.1f} s.", _NEXT)
@@ -96,8 +99,8 @@ def _play(settings: Settings, log: Path, screen: Screen | None, checks: Checks) 
     if screen is not None:
         screen.opening(_opening(len(texts)))
     keys = _prepare(settings)
-    with serving(settings, log) as server, ExitStack() as stack:
-        clients = {name: stack.enter_context(McpClient(server.url, key)) for name, key in keys.items()}
+    with serving(settings, log) as server:
+        clients = {name: McpClient(server.url, key) for name, key in keys.items()}
         if screen is not None:
             screen.line(f"The server listens on {server.url}; protocol revision {REVISION}.")
         _check_server(clients[AUTHOR], checks)

@@ -85,16 +85,16 @@ def _listening(process: subprocess.Popen[bytes], log: Path) -> str:
         return str(json.loads(line)["listening"])
     except (ValueError, KeyError):
         process.kill()
-        raise ServerFailed(f"The server did not start. It says: {_tail(log)}") from None
+        raise ServerFailed(f"The server did not start. It says: {last_words(log)}") from None
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path) -> None:
     try:
         code = process.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
-        raise ServerFailed(f"The server did not stop within {_STOP_SECONDS:g} s. It says: {_tail(log)}") from None
+        raise ServerFailed(f"The server did not stop within {_STOP_SECONDS:g} s. It says: {last_words(log)}") from None
     if code and os.name == "posix":  # elsewhere there is no signal to be polite with
-        raise ServerFailed(f"The server stopped with exit code {code}. It says: {_tail(log)}")
+        raise ServerFailed(f"The server stopped with exit code {code}. It says: {last_words(log)}")
 
 
 def _stdout(process: subprocess.Popen[bytes]) -> IO[bytes]:
@@ -103,5 +103,6 @@ def _stdout(process: subprocess.Popen[bytes]) -> IO[bytes]:
     return process.stdout
 
 
-def _tail(log: Path) -> str:
+def last_words(log: Path) -> str:
+    """The end of what the server wrote on its standard error."""
     return log.read_text(encoding="utf-8", errors="replace")[-_SHOWN:].strip() or "nothing"

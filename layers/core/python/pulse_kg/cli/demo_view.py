@@ -80,7 +80,7 @@ class Screen:
         self._heading("What the board holds now")
         self.line(
             f"{counts['decisions']} decisions and {counts['alternatives']} rejected alternatives; edges: {counts['supersedes']} "
-            f"supersedes, {counts['depends_on']} depends_on, {counts['relates_to']} relates_to. Newest first, with what each one replaced below it."
+            f"supersedes, {counts['depends_on']} depends_on, {counts['relates_to']} relates_to. Newest first, below each what it replaced."
         )
         self._console.print()
         for branch in reversed(graph.branches):
@@ -98,7 +98,7 @@ class Screen:
         """What was checked, and what to do next."""
         self._heading("Checked")
         for failure in checks.failures:
-            self._console.print(Text(f"wrong: {failure}", style="bold red"))
+            self._console.print(Text(f"wrong: {failure}", style="bold red"), soft_wrap=True)
         held = len(checks.done) - len(checks.failures)
         self._console.print(Text(f"{held} of {len(checks.done)} checks hold. {facts}", style="red" if checks.failures else "green"))
         if checks.failures:

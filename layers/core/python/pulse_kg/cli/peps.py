@@ -17,7 +17,7 @@ from pulse_kg.domain.instants import parse_instant
 from pulse_kg.domain.schema import canonical_json
 from pulse_kg.errors import InvalidArgument, Problem
 from pulse_kg.mcp import jsontext
-from pulse_kg.mcp.models import AddNodeInput
+from pulse_kg.mcp.tools.add_node_candidate import AddNodeInput
 
 Rel = Literal["supersedes", "depends_on"]
 

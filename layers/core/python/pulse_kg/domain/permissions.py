@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 FLAGS: Final[tuple[str, ...]] = (
@@ -72,8 +73,12 @@ class Caller:
 
 def expand(patterns: Iterable[str]) -> frozenset[str]:
     """The flags that these flags and wildcards stand for; unknown ones stand for none."""
-    wanted = tuple(patterns)
-    return frozenset(flag for flag in FLAGS if any(_covers(pattern, flag) for pattern in wanted))
+    return _expanded(tuple(patterns))
+
+
+@lru_cache(maxsize=256)  # every call asks for its agent's flags, and agents have few different ones
+def _expanded(patterns: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(flag for flag in FLAGS if any(_covers(pattern, flag) for pattern in patterns))
 
 
 def effective(preset: str, added: Iterable[str] = (), removed: Iterable[str] = ()) -> frozenset[str]:

@@ -26,7 +26,7 @@ from pulse_kg.domain.model import (
 )
 from pulse_kg.domain.reconcile import merged_body
 from pulse_kg.domain.relevance import Standing, relevance
-from pulse_kg.domain.schema import CONFIDENCE, DEFAULT_CONFIDENCE, SEARCHABLE_TYPES, NodeType, RelType, canonical_json
+from pulse_kg.domain.schema import CONFIDENCE, DEFAULT_CONFIDENCE, MAX_UNKNOWN_TOLD, SEARCHABLE_TYPES, NodeType, RelType, canonical_json
 from pulse_kg.domain.supersedence import find_cycle
 from pulse_kg.domain.text import brief, embedding_text
 from pulse_kg.errors import InvalidEdgeEndpoints

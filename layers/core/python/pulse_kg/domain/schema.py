@@ -185,7 +185,12 @@ def _check(specs: Mapping[str, AttributeSpec], attributes: Mapping[str, Any]) ->
 
 
 def _is_number(value: object) -> bool:
-    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and math.isfinite(value))
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond every double, which the stores could not keep as a number
+        return False
 
 
 def _fault_of_confidence(value: object) -> str | None:

@@ -58,13 +58,13 @@ _SHORT_UNITS = frozenset(name for name in _UNITS if len(name) == 1 and name.isal
 _NUMBER = r"v?\d+(?:[.,:/-]\d+)*(?:(?:a|b|rc|alpha|beta|dev|post)\.?\d+)?"
 _TOKEN = re.compile(rf"({_NUMBER})(\s?)([%$€]|[a-zµμ]++(?:/[a-z]++)?(?!['’]t))?|([a-z]+n['’]t|[^\W\d_]+|[%$€])")
 _SERIES_TOKEN = re.compile(rf"({_NUMBER})|([^\W\d_]+)|\s+")
-
-
-_BRIEF = 80  # characters
+_BRIEF = 80  # characters of a name
 
 
 def fold(text: str) -> str:
     """Casefolded, without accents, white space collapsed to single blanks and cut at both ends. Idempotent."""
+    if text.isascii():  # most texts: nothing in them unfolds, and the rest is slow
+        return " ".join(text.casefold().split())
     for _ in range(_FOLD_ROUNDS):
         plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if unicodedata.combining(c) < _ACCENT_CLASS)
         folded = " ".join(unicodedata.normalize("NFKC", plain).split())

@@ -12,7 +12,7 @@ from pulse_kg.domain.permissions import Caller
 from pulse_kg.errors import PermissionDenied, PulseError, ResourceExhausted, ToolNotFound
 from pulse_kg.mcp.envelope import envelope, internal_error
 from pulse_kg.mcp.host import TOOL_PREFIX, CallerHandle, ToolOutcome, ToolSpec
-from pulse_kg.mcp.tools import Tool
+from pulse_kg.mcp.tools import TOOL_NAMES, all_tools, find_tool
 from pulse_kg.usecases.services import Services
 
 _log = logging.getLogger(__name__)
@@ -23,13 +23,11 @@ class LocalToolHost:
 
     def __init__(
         self,
-        tools: Sequence[Tool[Any]],
         services: Services,
         authenticate: Callable[[str | None], Caller],
         *,
         max_response_bytes: int,
     ) -> None:
-        self._tools = {tool.name: tool for tool in tools}
         self._services = services
         self._authenticate = authenticate
         self._max_response_bytes = max_response_bytes
@@ -40,7 +38,7 @@ class LocalToolHost:
 
     @cached_property
     def _specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(self._tools[name].spec for name in sorted(self._tools))
+        return tuple(sorted((tool.spec for tool in all_tools()), key=lambda spec: spec.name))
 
     def tools(self) -> Sequence[ToolSpec]:
         """All tools, sorted by name."""
@@ -58,9 +56,11 @@ class LocalToolHost:
             return ToolOutcome(internal_error(correlation_id), is_error=True, status=500)
 
     def _run(self, caller: CallerHandle, name: str, arguments: object) -> dict[str, Any]:
-        tool = self._tools.get(name.removeprefix(TOOL_PREFIX))
+        tool = find_tool(name.removeprefix(TOOL_PREFIX))
         if tool is None:
-            raise ToolNotFound("There is no such tool. List the tools to see their names.", {"tools": [s.name for s in self._specs]})
+            raise ToolNotFound(
+                "There is no such tool. List the tools to see their names.", {"tools": [TOOL_PREFIX + n for n in sorted(TOOL_NAMES)]}
+            )
         if not isinstance(caller, Caller) or not caller.may(tool.flag):
             raise PermissionDenied.for_flag(tool.flag)
         answer = tool(caller, arguments, self._services)

@@ -10,7 +10,8 @@ from typing import Any
 
 from pulse_kg.domain.schema import ENDPOINT_PAIRS, NODE_PREFIXES, NODE_TYPES, REL_TYPES, RESERVED_REL_TYPES, SEARCHABLE_TYPES
 from pulse_kg.mcp.host import TOOL_PREFIX
-from pulse_kg.mcp.tools import WRITE_TOOLS, Tool
+from pulse_kg.mcp.tools import all_tools
+from pulse_kg.mcp.tools.base import Tool
 
 _HEAD = """# The tools
 
@@ -28,7 +29,7 @@ of a result with `isError`, on a direct route with its HTTP status. All problems
 def reference_page() -> str:
     """The whole page."""
     lines = [_HEAD.format(prefix=TOOL_PREFIX)]
-    for tool in WRITE_TOOLS:
+    for tool in all_tools():
         lines += _tool(tool)
     lines += _schema()
     return "\n".join(lines).rstrip() + "\n"

@@ -55,12 +55,12 @@ def verify_board(board_id: str, services: Services, *, progress: Callable[[int, 
     Raises:
         PermissionDenied: There is no such board.
     """
-    for _ in range(_LOOKS):
+    for _ in range(_LOOKS - 1):
         before = _commit_seq(board_id, services)
         result = _look(board_id, before, services, progress)
         if result.clean or _commit_seq(board_id, services) == before:
-            break
-    return result
+            return result
+    return _look(board_id, _commit_seq(board_id, services), services, progress)
 
 
 def _commit_seq(board_id: str, services: Services) -> int:
