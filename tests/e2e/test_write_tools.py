@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from pulse_kg.adapters.embedding.hashing import HashingEmbedder
+from pulse_kg.domain.model import TextVector
 from pulse_kg.domain.schema import NODE_PREFIXES, NODE_TYPES
-from tests.support.world import START, Agent, Consolidation, Refused, World, end
+from tests.support.world import START, Agent, Consolidation, Refused, World, end, opened
 
 LONG = (
     "Every webhook is retried with growing pauses and some randomness, so that a peer that recovers is not flooded by all callers at once."
@@ -376,3 +379,51 @@ def test_the_outbox_holds_one_cloud_event_a_commit(world: World, agent: Agent) -
         "applied",
         "edges_added",
     }
+
+
+# Embedding
+
+
+class CountingEmbedder(HashingEmbedder):
+    """Remembers every text that it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str], *, timeout_seconds: float | None = None) -> list[TextVector]:
+        self.texts += texts
+        return super().embed(texts, timeout_seconds=timeout_seconds)
+
+
+def test_each_text_is_embedded_once_and_what_is_there_already_not_at_all() -> None:
+    embedder = CountingEmbedder()
+    with opened(embedder=embedder) as world:
+        world.board("alpha")
+        agent = world.agent()
+        session = agent.begin()
+        session.decide("One", "first")
+        session.decide("Two")
+        session.add("Alternative", "Three")
+        agent.call("get_similar_nodes", session_id=session.session_id, candidate_id="cand_001")
+        session.propose()
+        session.propose()
+        session.commit()
+        assert sorted(embedder.texts) == ["One\nfirst", "Two\n"]
+
+        again = agent.begin("spec_007", 2)
+        again.decide("One", "first")
+        again.decide("Two")
+        assert [p["hint"] for p in again.propose().values()] == ["NOOP", "NOOP"]
+        again.commit()
+        assert len(embedder.texts) == 2
+
+
+def test_a_noop_that_is_overridden_to_add_gets_its_vector_all_the_same(world: World, agent: Agent) -> None:
+    decided(agent, "One", "first")
+    session = agent.begin("spec_007", 2)
+    session.decide("One", "first")
+    session.propose()
+    answer = session.commit({"candidate_id": "cand_001", "hint": "ADD", "rationale": "another one"})
+    (added,) = answer["applied"]["added"]
+    assert added["node_id"] in {node_id for node_id, _, _ in world.container.vectors.all_vectors("alpha")}

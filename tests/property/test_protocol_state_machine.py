@@ -36,10 +36,17 @@ PRIVATE = ("sessions", "candidates", "rate_windows", "meta")
 WORTH_REACHING = (
     *("taken", "replayed", "commit_conflict", "invalid_edge_endpoints", "invalid_override", "invalid_argument", "store_unavailable"),
     *("session_expired", "session_aborted", "session_already_committed", "session_ownership_mismatch", "session_not_found"),
-    *("fault before turn.commit", "fault after turn.commit", "fault before inside.vectors.apply", "fault after inside.graph.apply"),
-    *("superseded", "updated", "noop", "fault before commits.turn", "fault after sessions.candidates"),
+    *("fault before turn.commit", "fault after turn.commit", "fault inside the store's transaction"),
+    *("superseded", "updated", "noop", "fault after commits.turn", "fault after graph.nodes"),
 )
 """What the exploration must have come by, or it proves little."""
+
+STEPS = (
+    *("turn.commit", "turn.commit", "inside.graph.apply", "inside.vectors.apply", "commits.turn", "sessions.load", "sessions.candidates"),
+    *("graph.nodes", "graph.with_digests", "graph.with_refs", "graph.existing_edges", "graph.surroundings", "graph.supersedes_below"),
+    *("sessions.save_vectors", "vectors.check_model", "vectors.nearest", "embedder.info", "embedder.embed"),
+)
+"""Calls of a commit that may fail."""
 
 numbers = st.integers(0, 1_000)
 
@@ -57,6 +64,11 @@ class Session:
     edges: int = 0
     answer: Mapping[str, Any] | None = None
     overrides: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+
+def reference(section: int) -> dict[str, Any]:
+    """A stable reference, or none."""
+    return {"source_ref": {"spec_id": "spec_1", "section": f"s{section}"}} if section else {}
 
 
 class Protocol(RuleBasedStateMachine):
@@ -84,7 +96,10 @@ class Protocol(RuleBasedStateMachine):
     # What the model foresees.
 
     def picked(self, number: int) -> Session:
-        return self.sessions[-1 - number % min(6, len(self.sessions))]
+        """A session: mostly an open one, for most that can happen happens to these."""
+        now = self.world.clock.now()
+        fit = [s for s in self.sessions if s.state == "open" and now < s.expires_at] if number % 8 else []
+        return (fit or self.sessions)[-1 - number // 8 % min(5, len(fit or self.sessions))]
 
     def refusal_of(self, session: Session, agent: str) -> str | None:
         """The code that every tool but commit and abort answers, by the contract's order of checks."""
@@ -112,10 +127,17 @@ class Protocol(RuleBasedStateMachine):
 
     # Calls.
 
-    @rule(agent=st.sampled_from(AGENTS), board=st.sampled_from(BOARDS), source=st.integers(1, 3), version=st.integers(1, 3))
-    def begin(self, agent: str, board: str, source: int, version: int) -> None:
+    @rule(
+        agent=st.sampled_from(AGENTS),
+        board=st.sampled_from(("alpha", "alpha", "beta")),
+        source=st.integers(1, 2),
+        version=st.integers(1, 3),
+        titles=st.lists(st.sampled_from(TITLES), max_size=3),
+        propose=st.booleans(),
+    )
+    def begin(self, agent: str, board: str, source: int, version: int, titles: list[str], propose: bool) -> None:
         self.calls += 1
-        outcome = self.call(
+        begun = self.call(
             agent,
             "begin_consolidation",
             board_id=board,
@@ -124,22 +146,27 @@ class Protocol(RuleBasedStateMachine):
             source_version=version,
             payload_hash=f"sha256:{self.calls:064x}",
         )
-        if self.expect(outcome, None, or_else=("rate_limit",)):
-            expires_at = self.world.clock.now() + 3_600_000
-            self.sessions.append(Session(outcome.body["session_id"], agent, board, expires_at))
+        if not self.expect(begun, None, or_else=("rate_limit",)):
+            return
+        session = Session(begun.body["session_id"], agent, board, self.world.clock.now() + 3_600_000)
+        self.sessions.append(session)
+        for title in titles:
+            self.add_to(session, title, 0)
+        if propose:
+            self.expect(self.call(agent, "propose_reconciliation", session_id=session.session_id), None)
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, title=st.sampled_from(TITLES), kind=st.sampled_from(TYPES), section=st.integers(0, 3), own=st.integers(0, 5))
+    @rule(number=numbers, title=st.sampled_from(TITLES), kind=st.sampled_from(TYPES), section=st.integers(0, 3), own=st.integers(0, 7))
     def add_node(self, number: int, title: str, kind: str, section: int, own: int) -> None:
         session, agent = self.caller(number, own)
-        ref = {"source_ref": {"spec_id": "spec_1", "section": f"s{section}"}} if section else {}
+        ref = reference(section)
         outcome = self.call(agent, "add_node_candidate", session_id=session.session_id, node_type=kind, title=title, **ref)
         if self.expect(outcome, self.refusal_of(session, agent)):
             session.nodes += 1
             assert outcome.body["candidate_id"] == f"cand_{session.nodes:03d}"
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, rel_type=st.sampled_from(RELATIONS), src=numbers, dst=numbers, own=st.integers(0, 5))
+    @rule(number=numbers, rel_type=st.sampled_from(RELATIONS), src=numbers, dst=numbers, own=st.integers(0, 7))
     def add_edge(self, number: int, rel_type: str, src: int, dst: int, own: int) -> None:
         session, agent = self.caller(number, own)
         ends = {"src": self.end(session, src), "dst": self.end(session, dst)}
@@ -150,7 +177,7 @@ class Protocol(RuleBasedStateMachine):
             assert outcome.body["edge_candidate_id"] == f"edge_cand_{session.edges:03d}"
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, candidate=st.integers(1, 4), own=st.integers(0, 5))
+    @rule(number=numbers, candidate=st.integers(1, 4), own=st.integers(0, 7))
     def get_similar(self, number: int, candidate: int, own: int) -> None:
         session, agent = self.caller(number, own)
         outcome = self.call(agent, "get_similar_nodes", session_id=session.session_id, candidate_id=f"cand_{candidate:03d}")
@@ -159,7 +186,7 @@ class Protocol(RuleBasedStateMachine):
             assert {m["node_id"] for m in outcome.body["matches"]} <= self.added(session.board)
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, own=st.integers(0, 5))
+    @rule(number=numbers, own=st.integers(0, 7))
     def propose(self, number: int, own: int) -> None:
         session, agent = self.caller(number, own)
         outcome = self.call(agent, "propose_reconciliation", session_id=session.session_id)
@@ -169,7 +196,7 @@ class Protocol(RuleBasedStateMachine):
             assert targets <= self.added(session.board)
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, own=st.integers(0, 5), hints=st.lists(st.sampled_from(("ADD", "NOOP", "UPDATE", "SUPERSEDE")), max_size=2))
+    @rule(number=numbers, own=st.integers(0, 7), hints=st.lists(st.sampled_from(("ADD", "NOOP", "UPDATE", "SUPERSEDE")), max_size=2))
     def commit(self, number: int, own: int, hints: list[str]) -> None:
         session, agent = self.caller(number, own)
         overrides = [
@@ -182,8 +209,8 @@ class Protocol(RuleBasedStateMachine):
         assert self.last_code in {None, "invalid_edge_endpoints"}, "a propose made it no better"
 
     @precondition(lambda self: any(s.state == "open" and s.nodes for s in self.sessions))
-    @rule(number=numbers, at=st.integers(1, 40), when=st.sampled_from(("before", "after")), proposed=st.booleans())
-    def commit_with_a_fault(self, number: int, at: int, when: When, proposed: bool) -> None:
+    @rule(number=numbers, step=st.sampled_from(STEPS), at=st.sampled_from((1, 1, 2)), when=st.sampled_from(("before", "after")), proposed=st.booleans())
+    def commit_with_a_fault(self, number: int, step: str, at: int, when: When, proposed: bool) -> None:
         filled = [s for s in self.sessions if s.state == "open" and s.nodes]
         session = filled[number % len(filled)]
         if self.refusal_of(session, session.agent) is not None:
@@ -191,10 +218,11 @@ class Protocol(RuleBasedStateMachine):
         if proposed:
             self.expect(self.call(session.agent, "propose_reconciliation", session_id=session.session_id), None)
         before = self.public()
-        self.faults.arm(at, when)
+        self.faults.arm(at, when, only=step)
         outcome = self.call(session.agent, "commit_consolidation", session_id=session.session_id)
         self.faults.disarm()
         self.reached[f"fault {when} {self.faults.struck}"] += 1
+        self.reached["fault inside the store's transaction"] += str(self.faults.struck).startswith("inside.")
         if self.faults.struck is None or not outcome.is_error:  # it never struck, or only the mark of another failure
             self.note(session, [], outcome)
             return
@@ -209,8 +237,29 @@ class Protocol(RuleBasedStateMachine):
         else:
             assert self.public() == before, f"{self.faults.struck} failed {when} its work, and something can be seen"
 
+    @rule(board=st.sampled_from(BOARDS), title=st.sampled_from(TITLES), section=st.integers(0, 3), faithful=st.booleans())
+    def two_say_the_same(self, board: str, title: str, section: int, faithful: bool) -> None:
+        """Two sessions that both were proposed before the first of them is committed."""
+        rivals = []
+        for agent, text in zip(AGENTS, (title, title if faithful else f"{title} at most"), strict=True):
+            self.begin(agent, board, 1, 1, [], propose=False)
+            rivals.append(self.sessions[-1])
+            self.add_to(rivals[-1], text, section)
+            self.expect(self.call(agent, "propose_reconciliation", session_id=rivals[-1].session_id), None)
+        assert self.committed(rivals[0], AGENTS[0], [])
+        if self.committed(rivals[1], AGENTS[1], []):
+            return
+        assert self.last_code == "commit_conflict"
+
+    @precondition(lambda self: any(self.commits.values()))
+    @rule(number=numbers, board=st.sampled_from(BOARDS))
+    def commit_again(self, number: int, board: str) -> None:
+        commits = self.commits[board] or [s for some in self.commits.values() for s in some]
+        session = commits[number % len(commits)]
+        self.committed(session, session.agent, list(session.overrides))
+
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, at=st.integers(1, 12), when=st.sampled_from(("before", "after")), tool=st.sampled_from(("add", "propose", "abort")))
+    @rule(number=numbers, at=st.sampled_from(range(1, 13)), when=st.sampled_from(("before", "after")), tool=st.sampled_from(("add", "add", "propose", "propose", "abort")))
     def another_call_with_a_fault(self, number: int, at: int, when: When, tool: str) -> None:
         session = self.picked(number)
         refusal = self.refusal_of(session, session.agent)
@@ -235,17 +284,32 @@ class Protocol(RuleBasedStateMachine):
             session.state = "aborted"
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, own=st.integers(0, 5))
+    @rule(number=numbers, own=st.integers(0, 7))
     def abort(self, number: int, own: int) -> None:
-        session, agent = self.caller(number, own)
+        session, agent = self.caller(number - number % 8 * (number % 3 > 0), own)  # mostly one that may be closed already
         refusal = self.refusal_of(session, agent)
         outcome = self.call(agent, "abort_consolidation", session_id=session.session_id)
         if self.expect(outcome, None if refusal in {"session_aborted", "session_expired"} else refusal) and refusal is None:
             session.state = "aborted"
 
-    @rule(minutes=st.sampled_from((1, 1, 1, 10, 10, 30, 59, 60, 25 * 60)))
+    @rule(minutes=st.sampled_from((*[1] * 20, 10, 50, 60, 25 * 60)))
     def time_passes(self, minutes: int) -> None:
         self.world.clock.advance(seconds=60 * minutes)
+
+    @precondition(lambda self: self.sessions)
+    @rule(number=numbers, hours=st.sampled_from((1, 1, 1, 25)), tool=st.sampled_from(("propose_reconciliation", "commit_consolidation", "abort_consolidation")))
+    def too_late(self, number: int, hours: int, tool: str) -> None:
+        session = self.picked(number)
+        left = session.expires_at - self.world.clock.now()
+        if left > 0:
+            self.world.clock.advance(seconds=left / 1_000)
+        self.world.clock.advance(seconds=3_600 * (hours - 1))
+        refusal = self.refusal_of(session, session.agent)
+        answers = {("abort_consolidation", "session_aborted"), ("abort_consolidation", "session_expired")}
+        if session.state == "committed" and tool == "commit_consolidation":
+            self.committed(session, session.agent, list(session.overrides))
+        else:
+            self.expect(self.call(session.agent, tool, session_id=session.session_id), None if (tool, refusal) in answers else refusal)
 
     # Helpers.
 
@@ -254,11 +318,16 @@ class Protocol(RuleBasedStateMachine):
         session = self.picked(number)
         return session, session.agent if own else next(a for a in AGENTS if a != session.agent)
 
+    def add_to(self, session: Session, title: str, section: int) -> None:
+        session.nodes += 1
+        arguments = {"session_id": session.session_id, "node_type": "Decision", "title": title, **reference(section)}
+        self.expect(self.call(session.agent, "add_node_candidate", **arguments), None)
+
     def end(self, session: Session, number: int) -> dict[str, str]:
         nodes = sorted(self.added(session.board))
         if number % 2 and nodes:
             return {"node_id": nodes[number // 2 % len(nodes)]}
-        return {"candidate_id": f"cand_{number % (session.nodes + 1) + 1:03d}"}
+        return {"candidate_id": f"cand_{number // 2 % max(session.nodes + (number % 16 == 0), 1) + 1:03d}"}
 
     def added(self, board: str) -> set[str]:
         return {n["node_id"] for s in self.commits[board] if s.answer for n in s.answer["applied"]["added"]}
@@ -347,8 +416,8 @@ class Protocol(RuleBasedStateMachine):
 def test_any_order_of_calls_and_faults_leaves_exactly_the_acknowledged_commits() -> None:
     Protocol.reached.clear()
     bounds = settings(
-        max_examples=150,
-        stateful_step_count=60,
+        max_examples=200,
+        stateful_step_count=50,
         derandomize=True,
         database=None,
         deadline=None,

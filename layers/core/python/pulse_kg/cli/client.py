@@ -92,8 +92,12 @@ class McpClient:
         message = {"jsonrpc": "2.0", "id": self._requests, "method": method, "params": {**params, "_meta": meta}}
         with closing(http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)) as connection:
             connection.request("POST", self._path, json.dumps(message).encode(), self._headers(method, params))
-            response = connection.getresponse()
-            return _result(method, response.status, response.read())
+            try:
+                response = connection.getresponse()
+                body = response.read()
+            except http.client.HTTPException as error:
+                raise ProtocolFailure(f"{method}: the answer is not HTTP: {error!r}") from error
+        return _result(method, response.status, body)
 
     def _headers(self, method: str, params: Mapping[str, Any]) -> dict[str, str]:
         headers = {

@@ -80,6 +80,13 @@ def reconcile(view: SessionView, thresholds: Thresholds) -> tuple[Proposal, ...]
     return _Reconciliation(view, thresholds).run()
 
 
+def settled_by_content(view: SessionView) -> frozenset[str]:
+    """The candidates that rule 1 finds to be there already; it looks at digests, references and edges, and at no similarity."""
+    reconciliation = _Reconciliation(view, Thresholds())
+    reconciliation.rule_1()
+    return frozenset(c for c, proposal in reconciliation.decided.items() if proposal.hint == "NOOP")
+
+
 @dataclass
 class _Reconciliation:
     view: SessionView
@@ -92,11 +99,7 @@ class _Reconciliation:
 
     def run(self) -> tuple[Proposal, ...]:
         candidates = self.view.nodes
-        for candidate in candidates:
-            self._rule_1_live(candidate)
-        for candidate in candidates:
-            if candidate.candidate_id not in self.decided:
-                self._rule_1_past_or_twin(candidate)
+        self.rule_1()
         for candidate in candidates:
             if candidate.candidate_id not in self.decided:
                 self._rule_2(candidate)
@@ -106,6 +109,13 @@ class _Reconciliation:
         return tuple(self.decided[c.candidate_id] for c in candidates)
 
     # Rule 1: the same statement is there already.
+
+    def rule_1(self) -> None:
+        for candidate in self.view.nodes:
+            self._rule_1_live(candidate)
+        for candidate in self.view.nodes:
+            if candidate.candidate_id not in self.decided:
+                self._rule_1_past_or_twin(candidate)
 
     def _rule_1_live(self, candidate: NodeCandidate) -> None:
         found = [n for n in self._equals(candidate) if n.live]

@@ -17,7 +17,7 @@ from pulse_kg.domain.model import Candidates, Node, Override, Proposal, Resolved
 from pulse_kg.domain.overrides import named_nodes, resolve
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.plan import CommitPlan, complete, outline, texts_to_embed
-from pulse_kg.domain.reconcile import reconcile
+from pulse_kg.domain.reconcile import reconcile, settled_by_content
 from pulse_kg.domain.schema import canonical_json
 from pulse_kg.errors import (
     CommitConflict,
@@ -33,7 +33,7 @@ from pulse_kg.errors import (
 from pulse_kg.ports.commits import Turn
 from pulse_kg.usecases.access import own_session, require_open
 from pulse_kg.usecases.embedding import candidate_text, embed_candidates, embed_texts
-from pulse_kg.usecases.propose_reconciliation import session_view
+from pulse_kg.usecases.propose_reconciliation import content_view, embedded_view
 from pulse_kg.usecases.replay import around
 from pulse_kg.usecases.services import Deadline, Services
 
@@ -76,13 +76,13 @@ def commit_consolidation(caller: Caller, session_id: str, overrides: Sequence[Ov
             [Problem("session_id", "the session has neither node nor edge candidates")],
         )
     try:
-        vectors = embed_candidates(session, candidates, deadline.left(), services)
+        _embed_ahead(session, candidates, overrides, deadline, services)
         wait = max(0.0, deadline.left() - services.limits.reserve_seconds)
         with services.commits.turn(session.board_id, wait_seconds=wait) as turn:
             session = services.sessions.load(session_id)
             if session.state == "committed":
                 return _first_answer(session, given)
-            plan = _plan(session, overrides, vectors, turn, deadline, services)
+            plan = _plan(session, overrides, turn, deadline, services)
             turn.commit(replace(plan, overrides=given))
             return plan.answer
     except _LEAVES_MARK as error:
@@ -108,14 +108,18 @@ def _mark(session_id: str, error: PulseError, services: Services) -> None:
         services.sessions.mark_uncommittable(session_id, f"{error.code}: {error.message}", now=services.clock.now())
 
 
-def _plan(
-    session: Session, overrides: Sequence[Override], vectors: Mapping[str, TextVector], turn: Turn, deadline: Deadline, services: Services
-) -> CommitPlan:
+def _embed_ahead(session: Session, candidates: Candidates, overrides: Sequence[Override], deadline: Deadline, services: Services) -> None:
+    """Embeds before the board is taken what a commit will want, as far as it can be foreseen; the vectors stay with the session."""
+    settled = settled_by_content(content_view(session, candidates, 0, services)) - {o.candidate_id for o in overrides}
+    wanted = tuple(c for c in candidates.nodes if c.candidate_id not in settled)
+    embed_candidates(session, replace(candidates, nodes=wanted), deadline.left(), services)
+
+
+def _plan(session: Session, overrides: Sequence[Override], turn: Turn, deadline: Deadline, services: Services) -> CommitPlan:
     now = services.clock.now()
     require_open(session, now)
     candidates = services.sessions.candidates(session.session_id)
-    vectors = embed_candidates(session, replace(candidates, vectors={**candidates.vectors, **vectors}), deadline.left(), services)
-    proposals = _proposals(session, candidates, vectors, turn.board.commit_seq, services)
+    proposals = _proposals(session, candidates, turn.board.commit_seq, deadline, services)
     nodes = _named_nodes(session, candidates, proposals, overrides, services)
     by_id = {p.candidate_id: p for p in proposals}
     resolutions = resolve(candidates.nodes, by_id, overrides, nodes)
@@ -131,17 +135,21 @@ def _plan(
             {"nodes": list(found), "collisions": [{"node_id": n, "reason": why} for n, why in found.items()]},
         )
     resolved = Resolved(session, candidates, proposals, overrides, resolutions)
-    by_text = {candidate_text(c): vectors[c.candidate_id] for c in candidates.nodes if c.candidate_id in vectors}
-    extra = [t for t in texts_to_embed(resolved, nodes) if t not in by_text]  # an update that keeps a body; rare, and short
-    by_text |= embed_texts(extra, deadline.left(), services)
     sketch = outline(resolved, nodes)
     ground = around(session.board_id, sketch, nodes, services.graph)
-    return complete(resolved, sketch, ground, by_text, seq=turn.board.commit_seq + 1, now=now)
+    vectors = _vectors(resolved, nodes, deadline, services)
+    return complete(resolved, sketch, ground, vectors, seq=turn.board.commit_seq + 1, now=now)
 
 
-def _proposals(
-    session: Session, candidates: Candidates, vectors: Mapping[str, TextVector], seq: int, services: Services
-) -> tuple[Proposal, ...]:
+def _vectors(resolved: Resolved, nodes: Mapping[str, Node], deadline: Deadline, services: Services) -> dict[str, TextVector]:
+    """Text → vector for what the plan writes; nearly always all of them were embedded before the board was taken."""
+    stored = resolved.candidates.vectors
+    by_text = {candidate_text(c): stored[c.candidate_id] for c in resolved.candidates.nodes if c.candidate_id in stored}
+    missing = [text for text in texts_to_embed(resolved, nodes) if text not in by_text]
+    return by_text | embed_texts(missing, deadline.left(), services)
+
+
+def _proposals(session: Session, candidates: Candidates, seq: int, deadline: Deadline, services: Services) -> tuple[Proposal, ...]:
     """The stored proposals, and new ones for what came after the last propose."""
     late = {c.candidate_id for c in candidates.nodes[session.proposed_nodes :]}
     for edge in candidates.edges[session.proposed_edges :]:
@@ -152,7 +160,7 @@ def _proposals(
     stored = {c: p for c, p in candidates.proposals.items() if c not in late}
     if len(stored) == len(candidates.nodes):
         return tuple(stored[c.candidate_id] for c in candidates.nodes)
-    fresh = reconcile(session_view(session, candidates, vectors, seq, services), services.thresholds)
+    fresh = reconcile(embedded_view(session, candidates, seq, deadline, services), services.thresholds)
     return tuple(stored.get(p.candidate_id, p) for p in fresh)
 
 

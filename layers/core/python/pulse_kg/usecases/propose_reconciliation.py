@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pulse_kg.domain.model import Candidates, Node, NodeCandidate, Proposal, Session, TextVector
 from pulse_kg.domain.permissions import Caller
-from pulse_kg.domain.reconcile import Facts, Match, SessionView, reconcile
+from pulse_kg.domain.reconcile import Facts, Match, SessionView, reconcile, settled_by_content
 from pulse_kg.domain.schema import SEARCHABLE_TYPES, NodeType
 from pulse_kg.domain.text import fold, prefix_similarity
 from pulse_kg.errors import PermissionDenied
@@ -26,11 +27,10 @@ def propose_reconciliation(caller: Caller, session_id: str, services: Services) 
     deadline = Deadline(services)
     session = open_session(caller, session_id, services.clock.now(), services)
     candidates = services.sessions.candidates(session_id)
-    vectors = embed_candidates(session, candidates, deadline.left(), services)
     board = services.boards.board(session.board_id)
     if board is None:
         raise PermissionDenied.for_board(session.board_id)
-    view = session_view(session, candidates, vectors, board.commit_seq, services)
+    view = embedded_view(session, candidates, board.commit_seq, deadline, services)
     proposals = reconcile(view, services.thresholds)
     services.sessions.save_proposals(
         session_id,
@@ -46,38 +46,53 @@ def propose_reconciliation(caller: Caller, session_id: str, services: Services) 
     return proposals
 
 
-def session_view(session: Session, candidates: Candidates, vectors: Mapping[str, TextVector], seq: int, services: Services) -> SessionView:
-    """Gathers what the rules look at.
+def content_view(session: Session, candidates: Candidates, seq: int, services: Services) -> SessionView:
+    """Gathers what rule 1 looks at: the board's last commit, then nodes of equal content, then the nodes that edges name.
 
     `seq` is read before the graph, so a commit in between shows up as a conflict and never goes unseen.
     """
+    by_digest: dict[str, list[Node]] = defaultdict(list)
+    for node in services.graph.with_digests(session.board_id, {c.digest for c in candidates.nodes}):
+        by_digest[node.content_digest].append(node)
+    facts = {c.candidate_id: Facts(same_digest=tuple(by_digest.get(c.digest, ()))) for c in candidates.nodes}
     known_ids = {end.node_id for e in candidates.edges for end in (e.draft.src, e.draft.dst) if end.node_id is not None}
     known = services.graph.nodes(session.board_id, known_ids) if known_ids else {}
-    return SessionView(session.source, candidates.nodes, candidates.edges, _facts(session, candidates, vectors, services), known, seq)
+    return SessionView(session.source, candidates.nodes, candidates.edges, facts, known, seq)
 
 
-def _facts(session: Session, candidates: Candidates, vectors: Mapping[str, TextVector], services: Services) -> dict[str, Facts]:
-    board_id, nodes = session.board_id, candidates.nodes
-    digests = {c.candidate_id: c.digest for c in nodes}
-    by_digest: dict[str, list[Node]] = defaultdict(list)
-    for node in services.graph.with_digests(board_id, set(digests.values())):
-        by_digest[node.content_digest].append(node)
+def embedded_view(session: Session, candidates: Candidates, seq: int, deadline: Deadline, services: Services) -> SessionView:
+    """Gathers what all rules look at. A candidate whose content is there already is not embedded: rule 1 decides it."""
+    view = content_view(session, candidates, seq, services)
+    settled = settled_by_content(view)
+    open_ones = tuple(c for c in candidates.nodes if c.candidate_id not in settled)
+    vectors = embed_candidates(session, replace(candidates, nodes=open_ones), deadline.left(), services)
+    return replace(view, facts={**view.facts, **_similarities(session.board_id, open_ones, view.facts, vectors, services)})
+
+
+def _similarities(
+    board_id: str,
+    candidates: tuple[NodeCandidate, ...],
+    facts: Mapping[str, Facts],
+    vectors: Mapping[str, TextVector],
+    services: Services,
+) -> dict[str, Facts]:
+    """The facts of candidates with what their references and their likeness add."""
     by_ref: dict[tuple[str, str], list[Node]] = defaultdict(list)
-    for node in services.graph.with_refs(board_id, {c.stable_ref for c in nodes if c.stable_ref is not None}):
+    for node in services.graph.with_refs(board_id, {c.stable_ref for c in candidates if c.stable_ref is not None}):
         by_ref[node.node_type, node.source_ref].append(node)
-    best = _best_matches(board_id, nodes, vectors, services)
-    facts: dict[str, Facts] = {}
-    for c in nodes:
+    best = _best_matches(board_id, candidates, vectors, services)
+    found: dict[str, Facts] = {}
+    for c in candidates:
         same_ref = by_ref.get((c.draft.node_type, c.stable_ref), []) if c.stable_ref is not None else []
         vector = vectors.get(c.candidate_id)
-        facts[c.candidate_id] = Facts(
-            same_digest=tuple(by_digest.get(digests[c.candidate_id], ())),
+        found[c.candidate_id] = replace(
+            facts[c.candidate_id],
             same_ref=_scored(board_id, c, same_ref, vector, services),
             matches=best.get(c.candidate_id, ()),
-            by_vector=c.draft.node_type in SEARCHABLE_TYPES,
+            by_vector=vector is not None,
             cut=vector is not None and vector.truncated,
         )
-    return facts
+    return found
 
 
 def _scored(board_id: str, candidate: NodeCandidate, nodes: list[Node], vector: TextVector | None, services: Services) -> tuple[Match, ...]:
