@@ -66,7 +66,7 @@ class Stage:
         """Arguments with every optional one, which the tool would take."""
         session_id = self.sessions["open"]
         source_ref = {"spec_id": "spec_007", "section": "limits"}
-        return {
+        good: dict[str, dict[str, Any]] = {
             "begin_consolidation": {
                 "board_id": "alpha",
                 "source_type": "spec",
@@ -100,7 +100,8 @@ class Stage:
                 ],
             },
             "abort_consolidation": {"session_id": session_id},
-        }[tool]
+        }
+        return good[tool]
 
     def faults(self, tool: str, name: str, arguments: object, *, status: int, code: str, paths: tuple[str, ...] = ()) -> list[str]:
         """What is wrong with how a call is refused; nothing for a call that is refused as it should be."""
@@ -195,7 +196,9 @@ def test_no_argument_takes_what_it_is_not_made_for(stage: Stage, tool: str, argu
         if argument.path == "body" and value is TWENTY_MB:
             status, code, path = 413, "payload_too_large", ""
         paths = (path,) if path else ()
-        found += stage.faults(tool, f"{argument.path}: {name}", replaced(stage.good(tool), argument.path, value), status=status, code=code, paths=paths)
+        found += stage.faults(
+            tool, f"{argument.path}: {name}", replaced(stage.good(tool), argument.path, value), status=status, code=code, paths=paths
+        )
     assert found == []
 
 
@@ -216,7 +219,9 @@ def test_unknown_arguments_are_named(stage: Stage, tool: str, path: str) -> None
         place = _unknown_at(stage.good(tool), path, key)
         found += stage.faults(tool, f"an unknown key in '{path}': {name}", place, status=422, code="invalid_argument")
         before_its_end = path.rpartition("]")[0] + "]" if path.endswith("]") else path
-        found += stage.faults(tool, f"{name} in '{path}'", place, status=422, code="invalid_argument", paths=(before_its_end,) if path else ())
+        found += stage.faults(
+            tool, f"{name} in '{path}'", place, status=422, code="invalid_argument", paths=(before_its_end,) if path else ()
+        )
     assert found == []
     error = stage.ada.refusal(tool, **{**stage.good(tool), "bord_id": "x", "colour": "red"})
     assert [p["path"] for p in error["details"]["problems"]] == ["bord_id", "colour"]
@@ -462,9 +467,7 @@ def test_attributes_over_the_candidates_size_are_refused_whatever_they_are(stage
 def test_null_for_what_is_optional_is_as_good_as_nothing(world: World, agent: Agent) -> None:
     session = agent.begin()
     for arguments in ({}, {"payload_hash": None}):
-        begun = agent.call(
-            "begin_consolidation", board_id="alpha", source_type="spec", source_id="s", source_version=1, **arguments
-        )
+        begun = agent.call("begin_consolidation", board_id="alpha", source_type="spec", source_id="s", source_version=1, **arguments)
         assert begun["hash_basis"] == "version"
     nothing: dict[str, Any] = {"body": None, "attributes": None, "source_ref": None, "idempotency_key": None}
     assert session.add("Decision", "One") == "cand_001"
@@ -499,7 +502,7 @@ def test_whole_numbers_may_be_written_as_fractions(agent: Agent) -> None:
 
 
 def test_harmless_oddities_are_kept_to_the_letter(world: World, agent: Agent) -> None:
-    title, body = "𝔘nicode ‮ and 'quotes' -- ; DROP TABLE nodes", "tab\there\nline\u2028separator \U0010ffff \ufffe 👩‍👩‍👧"
+    title, body = "𝔘nicode \u202e and 'quotes' -- ; DROP TABLE nodes", "tab\there\nline\u2028separator \U0010ffff \ufffe 👩\u200d👩\u200d👧"
     session = agent.begin("sp:ec#100%")
     session.add("APIContract", title, body, attributes={"request_schema": {"": [nested(20), 1e300, -0.0, 2**60]}, "path": "/a?b=\\"})
 
@@ -597,7 +600,9 @@ def test_a_board_that_is_not_granted_and_one_that_is_not_there_are_refused(stage
     assert found == []
 
 
-@pytest.mark.parametrize("name", ["", "nosuch", "okto_pulse_kg_", "okto_pulse_kg_okto_pulse_kg_abort_consolidation", "\ud800", "../healthz"])
+@pytest.mark.parametrize(
+    "name", ["", "nosuch", "okto_pulse_kg_", "okto_pulse_kg_okto_pulse_kg_abort_consolidation", "\ud800", "../healthz"]
+)
 def test_an_unknown_tool_is_told_which_there_are(stage: Stage, name: str) -> None:
     assert stage.faults(name, "no arguments", {}, status=404, code="tool_not_found") == []
     error = stage.ada.refusal(name)
@@ -690,7 +695,12 @@ def test_escapes_smuggle_nothing_in(stage: Stage, edge: HttpEdge, escape: str, a
 
 @pytest.mark.parametrize("arguments", [[], "x", 1, True, [["session_id", "x"]]], ids=str)
 def test_arguments_of_a_call_over_mcp_are_an_object_too(stage: Stage, edge: HttpEdge, arguments: object) -> None:
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "okto_pulse_kg_abort_consolidation", "arguments": arguments}}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "okto_pulse_kg_abort_consolidation", "arguments": arguments},
+    }
 
     answer = json.loads(_post(stage, edge, "/mcp", json.dumps(call).encode(), mcp_protocol_version="2025-11-25").body)
 
@@ -727,7 +737,8 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(stage: Stage, edge: 
 
 @pytest.mark.parametrize("path", ["/mcp", "/tools/add_node_candidate", "/tools/nosuch"])
 @pytest.mark.parametrize(
-    "key", ["", "pk_", "pk_aaaaaaaa_", "Bearer x", "pk_aaaaaaaa_" + "a" * 52, "pk_\u0430aaaaaaa_" + "a" * 52, "x" * 100_000, "\ud800", "a\0b"]
+    "key",
+    ["", "pk_", "pk_aaaaaaaa_", "Bearer x", "pk_aaaaaaaa_" + "a" * 52, "pk_\u0430aaaaaaa_" + "a" * 52, "x" * 100_000, "\ud800", "a\0b"],
 )
 def test_without_a_good_key_nothing_is_looked_at(stage: Stage, edge: HttpEdge, path: str, key: str) -> None:
     answers = set()

@@ -120,7 +120,8 @@ def test_erase_removes_the_board_and_bars_its_id(shell: Shell) -> None:
     assert "backups" in erased["ages_out"]
     assert [b["board_id"] for b in shell.done("boards", "list")["boards"]] == ["api"]
     assert shell.run("boards", "create", "web").code == 1
-    assert shell.run("boards", "erase", "web", "--yes").code == 1
+    assert shell.done("boards", "erase", "web", "--yes") == erased  # again, as after an erasure that broke off
+    assert shell.run("boards", "erase", "nosuch", "--yes").code == 1
 
 
 # ------------------------------------------------------------------------------------------------------------- agents

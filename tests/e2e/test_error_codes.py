@@ -14,20 +14,20 @@ from pulse_kg.adapters.embedding.hashing import HashingEmbedder
 from pulse_kg.domain.audit import Administration
 from pulse_kg.domain.model import TextVector
 from pulse_kg.errors import EmbedderTimeout, StoreUnavailable, Unauthorized
+from pulse_kg.mcp.host import ToolOutcome
 from pulse_kg.mcp.tools import all_tools
 from pulse_kg.ports.embedder import ModelInfo
 from pulse_kg.usecases.administration import administer_node
 from pulse_kg.usecases.identity import deny_board
 from pulse_kg.usecases.verify import verify_board
 from tests.support.bad_input import dump, fault_of_envelope, leaks_of
-from tests.support.crash_points import Faults, faulty_host
+from tests.support.crash_points import Faults, When, faulty_host
 from tests.support.world import START, Agent, Consolidation, FixedClock, Refused, World, opened
 
 TOOLS = tuple(tool.name for tool in all_tools())
 SESSION_TOOLS = TOOLS[1:]
 DAY = 86_400
 HOUR = 3_600
-OTHER_OWNER, NOT_THERE = 403, 404
 
 
 def arguments(tool: str, session_id: str) -> dict[str, Any]:
@@ -263,9 +263,9 @@ def test_commit_conflict_names_the_nodes_and_leaves_the_session_its_candidates(w
 
     assert facts(refused.value.error) == (409, "commit_conflict", False)
     assert refused.value.details["nodes"] == [head]
-    session = world.container.sessions.load(mine.session_id)
-    assert (session.state, session.committable, session.nodes, session.edges) == ("open", False, 1, 1)
-    assert str(session.reason).startswith("commit_conflict: ")
+    stored = world.container.sessions.load(mine.session_id)
+    assert (stored.state, stored.committable, stored.nodes, stored.edges) == ("open", False, 1, 1)
+    assert str(stored.reason).startswith("commit_conflict: ")
     mine.propose()
     assert world.container.sessions.load(mine.session_id).committable is True
     assert mine.commit()["committed"] is True
@@ -439,7 +439,10 @@ def test_unknown_attribute_names_them_all(world: World, agent: Agent) -> None:
 def test_invalid_attribute_names_them_all(agent: Agent) -> None:
     session = two_decisions(agent)
     wrong = {"confidence": 7, "reason": [], "evidence": 1, "rationale": {}, "status": "no", "decided_at": "-"}
-    expected = {"add_node_candidate": ["confidence", "decided_at", "rationale", "status"], "add_edge_candidate": ["confidence", "evidence", "reason"]}
+    expected = {
+        "add_node_candidate": ["confidence", "decided_at", "rationale", "status"],
+        "add_edge_candidate": ["confidence", "evidence", "reason"],
+    }
     for tool, keys in expected.items():
         error = agent.refusal(tool, **{**arguments(tool, session.session_id), "attributes": wrong})
         assert facts(error) == (422, "invalid_attribute", False)
@@ -765,6 +768,31 @@ def test_a_commit_whose_answer_is_lost_is_there_and_answers_when_it_is_repeated(
     assert agent.refusal("abort_consolidation", session_id=session.session_id)["code"] == "session_already_committed"
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", ["sessions.load", "sessions.candidates", "embedder.embed", "sessions.save_vectors"])
+def test_the_same_commit_called_twice_at_once_gives_both_the_same_answer(world: World, agent: Agent, step: str, when: When) -> None:
+    session, rival = two_decisions(agent), two_decisions(agent, "spec_008")
+    faults, plain, first = Faults(), world.host, list[ToolOutcome]()
+    world.host = faulty_host(world.container, faults)
+
+    def other(of: Consolidation) -> None:
+        first.append(
+            plain.call(plain.authenticate(agent.api_key), "commit_consolidation", {"session_id": of.session_id}, correlation_id="-")
+        )
+
+    faults.arm(1, when, only=step, instead=lambda: other(session))
+    answer = session.commit()
+
+    assert faults.struck == step
+    assert first[0].body == answer
+    faults.arm(1, when, only=step, instead=lambda: other(rival))
+    with pytest.raises(Refused) as refused:
+        rival.commit({"candidate_id": "cand_001", "hint": "ADD", "rationale": "It is new."})
+    assert facts(refused.value.error) == (409, "session_already_committed", False)
+    assert refused.value.details["answer"] == first[1].body
+    assert len(list(world.container.commits.audit_rows("alpha"))) == 2
+
+
 def test_a_bug_is_told_as_an_internal_error_and_only_the_log_knows_more(
     world: World, agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -836,13 +864,13 @@ def test_the_input_comes_before_the_session(agent: Agent, tool: str) -> None:
 
 @pytest.mark.parametrize("tool", SESSION_TOOLS)
 def test_the_session_comes_before_what_only_the_board_can_judge(agent: Agent, tool: str) -> None:
-    hostile: dict[str, Any] = {
+    hostile: dict[str, dict[str, Any]] = {
         "add_node_candidate": {"attributes": {"confidence": 7}, "body": "x" * 40_000},
         "add_edge_candidate": {"rel_type": "mentions", "attributes": {"confidence": 7}},
         "commit_consolidation": {"agent_overrides": [{"candidate_id": "cand_9", "hint": "NOOP", "rationale": "So."}]},
-    }.get(tool, {})
+    }
 
-    assert agent.refusal(tool, **{**arguments(tool, "nosuch"), **hostile})["code"] == "session_not_found"
+    assert agent.refusal(tool, **{**arguments(tool, "nosuch"), **hostile.get(tool, {})})["code"] == "session_not_found"
 
 
 @pytest.mark.parametrize("tool", SESSION_TOOLS)
@@ -889,7 +917,13 @@ def test_a_board_that_is_not_granted_comes_before_nothing_changed_and_before_the
     session.commit()
     small.begin("one")
     small.begin("two")
-    begin = {"board_id": "alpha", "source_type": "spec", "source_id": "spec_007", "source_version": 1, "payload_hash": "sha256:" + "ab" * 32}
+    begin = {
+        "board_id": "alpha",
+        "source_type": "spec",
+        "source_id": "spec_007",
+        "source_version": 1,
+        "payload_hash": "sha256:" + "ab" * 32,
+    }
     assert small.call("begin_consolidation", **begin)["nothing_changed"] is True  # which needs no room for a session
     assert small.refusal("begin_consolidation", **{**begin, "source_id": "three"})["code"] == "rate_limit"
 

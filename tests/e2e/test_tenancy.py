@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pulse_kg.errors import Unauthorized
+from pulse_kg.errors import InvalidArgument, Unauthorized
 from pulse_kg.mcp.host import ToolOutcome
 from pulse_kg.mcp.tools import all_tools
 from pulse_kg.usecases.boards import erase_board
@@ -71,7 +71,9 @@ def boards() -> Iterator[Boards]:
             world.board(board_id)
             teller = world.agent(f"teller of {board_id}", boards=(board_id,))
             told = teller.begin("spec_001", 1, board_id=board_id)
-            told.decide(f"The {mark} queue is first in, first out", f"Because {mark} said so.", section="queue", spec="spec_001", rationale=mark)
+            told.decide(
+                f"The {mark} queue is first in, first out", f"Because {mark} said so.", section="queue", spec="spec_001", rationale=mark
+            )
             nodes[board_id] = told.commit()["applied"]["added"][0]["node_id"]
             open_one = teller.begin("spec_002", 1, board_id=board_id)
             for number in range(4):
@@ -83,10 +85,16 @@ def boards() -> Iterator[Boards]:
 def _good(tool: str, session: Consolidation, node_id: str) -> dict[str, Any]:
     """Arguments that name something wherever something can be named."""
     begin = {"board_id": "alpha", "source_type": "spec", "source_id": "spec_003", "source_version": 1}
-    node = {"node_type": "Decision", "title": "The queue", "body": "-", "attributes": {}, "source_ref": {"spec_id": "spec_003", "section": "s"}}
+    node = {
+        "node_type": "Decision",
+        "title": "The queue",
+        "body": "-",
+        "attributes": {},
+        "source_ref": {"spec_id": "spec_003", "section": "s"},
+    }
     edge = {"src": {"candidate_id": "cand_001"}, "dst": {"node_id": node_id}, "rel_type": "relates_to", "attributes": {}}
     override = {"candidate_id": "cand_001", "hint": "UPDATE", "rationale": "It says more.", "target_node": node_id}
-    return {
+    good: dict[str, dict[str, Any]] = {
         "begin_consolidation": begin,
         "add_node_candidate": node,
         "add_edge_candidate": edge,
@@ -94,7 +102,8 @@ def _good(tool: str, session: Consolidation, node_id: str) -> dict[str, Any]:
         "propose_reconciliation": {},
         "commit_consolidation": {"agent_overrides": [override]},
         "abort_consolidation": {},
-    }[tool] | ({} if tool == "begin_consolidation" else {"session_id": session.session_id})
+    }
+    return good[tool] | ({} if tool == "begin_consolidation" else {"session_id": session.session_id})
 
 
 @pytest.mark.parametrize("tool", SCHEMAS)
@@ -130,14 +139,19 @@ def test_an_agent_of_both_boards_can_not_join_them(boards: Boards) -> None:
     session.decide("The queue is first in, first out")
     far = boards.nodes["beta"]
     override = {"candidate_id": "cand_001", "hint": "SUPERSEDE", "rationale": "It is newer.", "target_node": far}
-    for ends in ({"src": {"candidate_id": "cand_001"}, "dst": {"node_id": far}}, {"src": {"node_id": far}, "dst": {"candidate_id": "cand_001"}}):
+    for ends in (
+        {"src": {"candidate_id": "cand_001"}, "dst": {"node_id": far}},
+        {"src": {"node_id": far}, "dst": {"candidate_id": "cand_001"}},
+    ):
         error = both.refusal("add_edge_candidate", session_id=session.session_id, rel_type="supersedes", **ends)
         assert (error["code"], error["details"]["node_ids"]) == ("node_not_found", [far])
 
     refused = both.refusal("commit_consolidation", session_id=session.session_id, agent_overrides=[override])
 
     assert refused["code"] == "invalid_override"
-    assert refused["details"]["problems"] == [{"path": "agent_overrides[0].target_node", "problem": f"there is no node '{far}' on this board"}]
+    assert refused["details"]["problems"] == [
+        {"path": "agent_overrides[0].target_node", "problem": f"there is no node '{far}' on this board"}
+    ]
     assert boards.world.node(far, "beta").superseded_by is None
 
 
@@ -365,3 +379,13 @@ def test_the_audit_and_the_events_of_a_board_hold_nothing_of_the_other(boards: B
         written += [record.event for record in boards.world.container.commits.outbox(board_id)]
         assert MARK[other] not in json.dumps(written)
         assert boards.nodes[other] not in json.dumps(written)
+
+
+def test_erasing_a_board_again_ends_the_same_and_one_that_never_was_is_refused(boards: Boards) -> None:
+    container, now = boards.world.container, boards.world.clock.now()
+    first = erase_board("beta", boards=container.boards, now=now)
+
+    assert erase_board("beta", boards=container.boards, now=now) == first
+    assert set(first.values()) == {0}
+    with pytest.raises(InvalidArgument):
+        erase_board("nosuch", boards=container.boards, now=now)

@@ -22,7 +22,7 @@ from pulse_kg.mcp.host import ToolOutcome
 from pulse_kg.ports.sessions import GRACE_MS
 from pulse_kg.usecases.verify import verify_board
 from tests.support.bad_input import Dump, dump, fault_of_envelope
-from tests.support.crash_points import Faults, When, faulty_host, faults_inside_a_commit
+from tests.support.crash_points import Faults, When, faults_inside_a_commit, faulty_host
 from tests.support.world import Agent, World, opened
 
 BOARDS = ("alpha", "beta")
@@ -36,15 +36,16 @@ PRIVATE = ("sessions", "candidates", "rate_windows", "meta")
 WORTH_REACHING = (
     *("taken", "replayed", "commit_conflict", "invalid_edge_endpoints", "invalid_override", "invalid_argument", "store_unavailable"),
     *("session_expired", "session_aborted", "session_already_committed", "session_ownership_mismatch", "session_not_found"),
-    *("fault before turn.commit", "fault after turn.commit", "fault inside the store's transaction"),
-    *("superseded", "updated", "noop", "fault after commits.turn", "fault after graph.nodes"),
+    *("fault before turn.commit", "fault after turn.commit", "fault inside the store's transaction", "fault before a read"),
+    *("fault after a read", "superseded", "updated", "noop"),
 )
 """What the exploration must have come by, or it proves little."""
 
 STEPS = (
-    *("turn.commit", "turn.commit", "inside.graph.apply", "inside.vectors.apply", "commits.turn", "sessions.load", "sessions.candidates"),
+    *["turn.commit"] * 10,
+    *["inside.graph.apply", "inside.vectors.apply", "commits.turn"] * 3,
+    *("sessions.load", "sessions.candidates", "sessions.save_vectors", "vectors.check_model", "vectors.nearest", "embedder.embed"),
     *("graph.nodes", "graph.with_digests", "graph.with_refs", "graph.existing_edges", "graph.surroundings", "graph.supersedes_below"),
-    *("sessions.save_vectors", "vectors.check_model", "vectors.nearest", "embedder.info", "embedder.embed"),
 )
 """Calls of a commit that may fail."""
 
@@ -63,7 +64,7 @@ class Session:
     nodes: int = 0
     edges: int = 0
     answer: Mapping[str, Any] | None = None
-    overrides: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    overrides: list[dict[str, Any]] = field(default_factory=list)
 
 
 def reference(section: int) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class Protocol(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        self.world: World = self.stack.enter_context(opened())
+        self.world: World = self.stack.enter_context(opened(environment={"PULSE_KG_MAX_OPEN_SESSIONS": "10000"}))
         self.faults = Faults()
         self.sessions: list[Session] = []
         self.commits: dict[str, list[Session]] = {board: [] for board in BOARDS}
@@ -146,8 +147,7 @@ class Protocol(RuleBasedStateMachine):
             source_version=version,
             payload_hash=f"sha256:{self.calls:064x}",
         )
-        if not self.expect(begun, None, or_else=("rate_limit",)):
-            return
+        self.expect(begun, None)
         session = Session(begun.body["session_id"], agent, board, self.world.clock.now() + 3_600_000)
         self.sessions.append(session)
         for title in titles:
@@ -199,30 +199,37 @@ class Protocol(RuleBasedStateMachine):
     @rule(number=numbers, own=st.integers(0, 7), hints=st.lists(st.sampled_from(("ADD", "NOOP", "UPDATE", "SUPERSEDE")), max_size=2))
     def commit(self, number: int, own: int, hints: list[str]) -> None:
         session, agent = self.caller(number, own)
-        overrides = [
-            {"candidate_id": f"cand_{place:03d}", "hint": hint, "rationale": "So."} for place, hint in enumerate(hints, start=1)
-        ]
+        overrides = [{"candidate_id": f"cand_{place:03d}", "hint": hint, "rationale": "So."} for place, hint in enumerate(hints, start=1)]
         if self.committed(session, agent, overrides) or self.last_code != "commit_conflict":
             return
         self.expect(self.call(agent, "propose_reconciliation", session_id=session.session_id), None)
         self.committed(session, agent, [])
         assert self.last_code in {None, "invalid_edge_endpoints"}, "a propose made it no better"
 
-    @precondition(lambda self: any(s.state == "open" and s.nodes for s in self.sessions))
-    @rule(number=numbers, step=st.sampled_from(STEPS), at=st.sampled_from((1, 1, 2)), when=st.sampled_from(("before", "after")), proposed=st.booleans())
-    def commit_with_a_fault(self, number: int, step: str, at: int, when: When, proposed: bool) -> None:
-        filled = [s for s in self.sessions if s.state == "open" and s.nodes]
+    @rule(
+        number=numbers,
+        titles=st.lists(st.sampled_from(TITLES), min_size=1, max_size=3),
+        step=st.sampled_from(STEPS),
+        at=st.sampled_from((1, 1, 1, 2)),
+        when=st.sampled_from(("before", "after")),
+        proposed=st.booleans(),
+    )
+    def commit_with_a_fault(self, number: int, titles: list[str], step: str, at: int, when: When, proposed: bool) -> None:
+        now = self.world.clock.now()
+        filled = [s for s in self.sessions if s.state == "open" and s.nodes and now < s.expires_at] if number % 3 == 0 else []
+        if not filled:
+            self.begin(AGENTS[number % 2], BOARDS[number // 2 % 2], 1, 1, titles, propose=False)
+            filled = self.sessions[-1:]
         session = filled[number % len(filled)]
-        if self.refusal_of(session, session.agent) is not None:
-            return
         if proposed:
             self.expect(self.call(session.agent, "propose_reconciliation", session_id=session.session_id), None)
         before = self.public()
         self.faults.arm(at, when, only=step)
         outcome = self.call(session.agent, "commit_consolidation", session_id=session.session_id)
         self.faults.disarm()
-        self.reached[f"fault {when} {self.faults.struck}"] += 1
-        self.reached["fault inside the store's transaction"] += str(self.faults.struck).startswith("inside.")
+        struck = str(self.faults.struck)
+        self.reached[f"fault {when} {struck}" if struck == "turn.commit" else f"fault {when} a read" if "." in struck else "no fault"] += 1
+        self.reached["fault inside the store's transaction"] += struck.startswith("inside.")
         if self.faults.struck is None or not outcome.is_error:  # it never struck, or only the mark of another failure
             self.note(session, [], outcome)
             return
@@ -240,14 +247,17 @@ class Protocol(RuleBasedStateMachine):
     @rule(board=st.sampled_from(BOARDS), title=st.sampled_from(TITLES), section=st.integers(0, 3), faithful=st.booleans())
     def two_say_the_same(self, board: str, title: str, section: int, faithful: bool) -> None:
         """Two sessions that both were proposed before the first of them is committed."""
-        rivals = []
+        rivals, hints = [], []
         for agent, text in zip(AGENTS, (title, title if faithful else f"{title} at most"), strict=True):
             self.begin(agent, board, 1, 1, [], propose=False)
             rivals.append(self.sessions[-1])
             self.add_to(rivals[-1], text, section)
-            self.expect(self.call(agent, "propose_reconciliation", session_id=rivals[-1].session_id), None)
+            proposed = self.call(agent, "propose_reconciliation", session_id=rivals[-1].session_id)
+            self.expect(proposed, None)
+            hints.append(proposed.body["proposals"][0]["hint"])
         assert self.committed(rivals[0], AGENTS[0], [])
         if self.committed(rivals[1], AGENTS[1], []):
+            assert not faithful or hints != ["ADD", "ADD"], "the same statement was added twice"
             return
         assert self.last_code == "commit_conflict"
 
@@ -256,10 +266,15 @@ class Protocol(RuleBasedStateMachine):
     def commit_again(self, number: int, board: str) -> None:
         commits = self.commits[board] or [s for some in self.commits.values() for s in some]
         session = commits[number % len(commits)]
-        self.committed(session, session.agent, list(session.overrides))
+        self.committed(session, session.agent, session.overrides)
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, at=st.sampled_from(range(1, 13)), when=st.sampled_from(("before", "after")), tool=st.sampled_from(("add", "add", "propose", "propose", "abort")))
+    @rule(
+        number=numbers,
+        at=st.sampled_from(range(1, 13)),
+        when=st.sampled_from(("before", "after")),
+        tool=st.sampled_from(("add", "add", "propose", "propose", "abort")),
+    )
     def another_call_with_a_fault(self, number: int, at: int, when: When, tool: str) -> None:
         session = self.picked(number)
         refusal = self.refusal_of(session, session.agent)
@@ -297,7 +312,11 @@ class Protocol(RuleBasedStateMachine):
         self.world.clock.advance(seconds=60 * minutes)
 
     @precondition(lambda self: self.sessions)
-    @rule(number=numbers, hours=st.sampled_from((1, 1, 1, 25)), tool=st.sampled_from(("propose_reconciliation", "commit_consolidation", "abort_consolidation")))
+    @rule(
+        number=numbers,
+        hours=st.sampled_from((1, 1, 1, 25)),
+        tool=st.sampled_from(("propose_reconciliation", "commit_consolidation", "abort_consolidation")),
+    )
     def too_late(self, number: int, hours: int, tool: str) -> None:
         session = self.picked(number)
         left = session.expires_at - self.world.clock.now()
@@ -307,7 +326,7 @@ class Protocol(RuleBasedStateMachine):
         refusal = self.refusal_of(session, session.agent)
         answers = {("abort_consolidation", "session_aborted"), ("abort_consolidation", "session_expired")}
         if session.state == "committed" and tool == "commit_consolidation":
-            self.committed(session, session.agent, list(session.overrides))
+            self.committed(session, session.agent, session.overrides)
         else:
             self.expect(self.call(session.agent, tool, session_id=session.session_id), None if (tool, refusal) in answers else refusal)
 
@@ -342,7 +361,7 @@ class Protocol(RuleBasedStateMachine):
         refusal = self.refusal_of(session, agent)
         self.last_code = outcome.body["error"]["code"] if outcome.is_error else None
         if refusal == "session_already_committed":
-            same = list(overrides) == list(session.overrides)
+            same = overrides == session.overrides
             assert self.expect(outcome, None if same else refusal) == same
             self.reached["replayed"] += same
             assert (outcome.body if same else outcome.body["error"]["details"]["answer"]) == session.answer
@@ -356,7 +375,7 @@ class Protocol(RuleBasedStateMachine):
         self.note(session, overrides, outcome)
         return True
 
-    def note(self, session: Session, overrides: Sequence[Mapping[str, Any]], outcome: ToolOutcome) -> None:
+    def note(self, session: Session, overrides: list[dict[str, Any]], outcome: ToolOutcome) -> None:
         """Takes a commit that was acknowledged into the model."""
         if outcome.is_error:
             assert outcome.body["error"]["code"] in {"commit_conflict", "invalid_edge_endpoints"}, outcome.body
@@ -413,10 +432,11 @@ class Protocol(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # where it fails, the shortest way to the failure is looked for
 def test_any_order_of_calls_and_faults_leaves_exactly_the_acknowledged_commits() -> None:
     Protocol.reached.clear()
     bounds = settings(
-        max_examples=200,
+        max_examples=90,
         stateful_step_count=50,
         derandomize=True,
         database=None,
@@ -426,5 +446,5 @@ def test_any_order_of_calls_and_faults_leaves_exactly_the_acknowledged_commits()
 
     run_state_machine_as_test(Protocol, settings=bounds)
 
-    unreached = {what for what in WORTH_REACHING if Protocol.reached[what] < 2}
+    unreached = {what for what in WORTH_REACHING if not Protocol.reached[what]}
     assert unreached == set(), f"the exploration got about too little: {dict(Protocol.reached)}"

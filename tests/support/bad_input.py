@@ -24,7 +24,7 @@ def dump(container: Container, board_id: str | None = None) -> Dump:
         found = {}
         for (name,) in connection.execute(_TABLES).fetchall():
             columns = {column for _, column, *_ in connection.execute(f'PRAGMA table_info("{name}")')}
-            condition, parameters = "1", ()
+            condition, parameters = "1", tuple[str, ...]()
             if board_id is not None:
                 parameters = (board_id,)
                 condition = "board_id = ?" if "board_id" in columns else _OF_A_SESSION if "session_id" in columns else "0 = ?"

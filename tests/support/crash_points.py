@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -27,6 +27,7 @@ class Faults:
         calls: What was called since `arm`, in order.
         struck: The call that failed.
         error: What it raises.
+        instead: What happens instead of a fault: another caller gets in between.
     """
 
     at: int | None = None
@@ -35,10 +36,19 @@ class Faults:
     calls: list[str] = field(default_factory=list)
     struck: str | None = None
     error: Exception | None = None
+    instead: Callable[[], object] | None = None
 
-    def arm(self, at: int | None, when: When = "before", *, only: str = "", error: Exception | None = None) -> None:
+    def arm(
+        self,
+        at: int | None,
+        when: When = "before",
+        *,
+        only: str = "",
+        error: Exception | None = None,
+        instead: Callable[[], object] | None = None,
+    ) -> None:
         """Lets the `at`-th call from now on fail."""
-        self.at, self.when, self.only, self.error = at, when, only, error
+        self.at, self.when, self.only, self.error, self.instead = at, when, only, error, instead
         self.calls, self.struck = [], None
 
     def disarm(self) -> None:
@@ -54,18 +64,20 @@ class Faults:
         self.struck = name
         return True
 
-    def _raise(self) -> None:
-        raise self.error or StoreUnavailable("test")
+    def _strike(self) -> None:
+        if self.instead is None:
+            raise self.error or StoreUnavailable("test")
+        self.instead()
 
     @contextmanager
     def around(self, name: str) -> Iterator[None]:
         """A call of a port."""
         strikes = self._is_next(name)
         if strikes and self.when == "before":
-            self._raise()
+            self._strike()
         yield
         if strikes and self.when == "after":
-            self._raise()
+            self._strike()
 
 
 class FaultyPort:

@@ -49,6 +49,10 @@ class TestTargets:
     def test_a_target_that_lost_its_head_state_collides(self) -> None:
         assert list(found(proposal("SUPERSEDE"), replace(OLD, superseded_by="dec_new", version=4, commit_seq=6))) == ["dec_old"]
 
+    def test_a_target_that_was_seen_in_its_newer_state_does_not(self) -> None:
+        """The number of the last commit is read before the graph, so what was seen may be newer than it."""
+        assert found(proposal(targets=(Target("dec_old", 4),)), replace(OLD, version=4, commit_seq=6)) == {}
+
     def test_relevance_and_hits_do_not_collide(self) -> None:
         assert found(proposal(), replace(OLD, relevance_score=0.9, query_hits=12, last_queried_at=1)) == {}
 
@@ -81,6 +85,11 @@ class TestTargets:
         changed = replace(OLD, version=4, commit_seq=6)
         by_edge = found(proposal("SUPERSEDE", rule=2), changed, resolution=override, edges=(edge("cand_001", "supersedes", OLD),))
         assert list(by_edge) == ["dec_old"]
+
+    def test_and_so_does_one_that_was_curated_when_the_session_saw_it(self) -> None:
+        """Its edge supersedes it now that it is free again, and the agent has not seen what it says."""
+        changed = replace(OLD, version=4, commit_seq=6)
+        assert list(found(proposal("ADD", rule=2), changed, edges=(edge("cand_001", "supersedes", OLD),))) == ["dec_old"]
 
 
 class TestNodesThatAppeared:

@@ -62,15 +62,15 @@ class TestConsolidated:
         assert event_id("alpha1", 2) != event_id("alpha", 12)
 
     def test_over_the_queues_size_it_carries_counts_and_a_reference(self) -> None:
-        plan = committed(1_500)
+        plan = committed(1_600)
         data = plan.event["data"]
         assert len(canonical_json(plan.answer).encode()) > QUEUE_BYTES
         assert len(canonical_json(plan.event).encode()) < MAX_EVENT_BYTES < QUEUE_BYTES
         assert "applied" not in data
         assert "edges_added" not in data
-        assert (data["audit_row_id"], data["counts"]["added"], data["counts"]["edges_added"]) == (1, 1_500, 1_499)
+        assert (data["audit_row_id"], data["counts"]["added"], data["counts"]["edges_added"]) == (1, 1_600, 1_599)
         assert data["lists"] == "see the audit row"
-        assert len(plan.audit["applied"]["added"]) == 1_500
+        assert len(plan.audit["applied"]["added"]) == 1_600
 
     def test_the_limit_leaves_room_for_attributes(self) -> None:
         assert events.MAX_EVENT_BYTES < QUEUE_BYTES

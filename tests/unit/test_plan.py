@@ -640,6 +640,11 @@ class TestRelevance:
         plan = planned(graph, [], [], [edge(c, "relates_to", b)])
         assert {r.node_id: r.relevance_score for r in plan.relevances}["dec_b"] == self.score(b, degree=2)
 
+    def test_nor_does_a_new_one_from_a_node_of_the_past(self) -> None:
+        past, b = node("dec_past", "Past", superseded_by="dec_x"), node("dec_b", "B")
+        plan = planned(GraphModel([past, b]), [], [], [edge(past, "contradicts", b)])
+        assert {r.node_id: r.relevance_score for r in plan.relevances}["dec_b"] == self.score(b, degree=1)
+
     def test_an_unresolved_contradiction_that_was_there_counts(self) -> None:
         a, b, c = node("dec_a", "A"), node("dec_b", "B"), node("dec_c", "C")
         graph = GraphModel([a, b, c], [stored_edge("dec_a", "contradicts", "dec_b", confidence=0.2)])

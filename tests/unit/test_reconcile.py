@@ -126,6 +126,12 @@ class TestRule1TheSameStatement:
     def test_a_third_one_is_a_twin_of_the_first(self) -> None:
         assert [p.twin for p in propose(candidate(1), candidate(2), candidate(3))] == [None, "cand_001", "cand_001"]
 
+    def test_a_twin_of_a_noop_follows_it_to_its_node(self) -> None:
+        old = node(ref=OTHER_REF)
+        first, second = propose(candidate(1), candidate(2, ref=REF), facts={"cand_001": Facts(same_digest=(old,))})
+        assert (first.hint, first.targets) == ("NOOP", (Target("dec_old", 1),))
+        assert (second.hint, second.targets, second.twin) == ("NOOP", (), "cand_001")
+
     def test_an_earlier_candidate_with_another_reference_is_another_statement(self) -> None:
         first, second = propose(candidate(1, ref=REF), candidate(2, ref=OTHER_REF))
         assert (first.hint, second.hint) == ("ADD", "ADD")
@@ -636,6 +642,16 @@ class TestNeverOntoWhatTheCandidateContradicts:
         (proposal,) = propose(candidate(body="New."), edges=edges, facts=match(old, 0.97), known=[old])
         assert_kept_apart(proposal, old, self.CONTRADICTS)
 
+    def test_what_contradicts_the_successor_of_a_node_may_still_restate_the_node(self) -> None:
+        old = node(ref=REF, body="Old.")
+        first, second = propose(
+            candidate(1, "Retry at a fixed pace"),
+            candidate(2, ref=REF),
+            edges=[edge("cand_002", "contradicts", "cand_001")],
+            facts={"cand_001": match(old, 0.9), "cand_002": same_ref(old, 0.9)},
+        )
+        assert (first.hint, second.hint) == ("SUPERSEDE", "NOOP")
+
     def test_another_relationship_does_not_count(self) -> None:
         old = node(body="Old.")
         (proposal,) = propose(candidate(body="New."), edges=[edge("cand_001", "relates_to", old)], facts=match(old, 0.97), known=[old])
@@ -709,6 +725,18 @@ class TestOneNodeIsChangedByOneCandidate:
             known=[current],
         )
         assert_kept_apart(first, current, "the other way")
+
+    def test_nor_if_a_supersede_of_this_session_closes_the_circle(self) -> None:
+        upper, lower = node("dec_upper", "Retry with jitter"), node("dec_lower", "Retry once")
+        first, second = propose(
+            candidate(1, "Retry twice"),
+            candidate(2, "Retry at a fixed pace"),
+            edges=[edge(upper, "supersedes", "cand_001"), edge(lower, "supersedes", "cand_002", number=2)],
+            facts={"cand_001": match(lower, 0.9), "cand_002": match(upper, 0.9)},
+            known=[upper, lower],
+        )
+        assert (first.hint, first.targets) == ("SUPERSEDE", (Target("dec_lower", 1),))
+        assert_kept_apart(second, upper, "the other way")
 
 
 class TestProposals:

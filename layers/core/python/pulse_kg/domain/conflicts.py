@@ -33,7 +33,7 @@ def collisions(
     similar = list(similar)
     for candidate, resolution in zip(candidates, resolutions, strict=True):
         proposal = proposals[candidate.candidate_id]
-        by_edges = proposal.targets if proposal.rule == BY_EDGES and proposal.hint == "SUPERSEDE" else ()
+        by_edges = proposal.targets if proposal.rule == BY_EDGES else ()
         for target in dict.fromkeys((*resolution.targets, *by_edges)):  # its edges supersede these, whatever an override says
             node = nodes[target.node_id]
             if node.version != target.version or (resolution.overridden and node.commit_seq > proposal.seen_seq):

@@ -180,7 +180,7 @@ def outline(resolved: Resolved, nodes: Mapping[str, Node]) -> Outline:
     drafts = {c.candidate_id: c for c in resolved.candidates.nodes}
     node_ids: dict[str, str] = {}
     for r in resolved.resolutions:
-        if r.hint == "NOOP" and r.twin is not None:
+        if r.twin is not None:
             node_ids[r.candidate_id] = node_ids[r.twin]
         elif r.hint in {"NOOP", "UPDATE"}:
             node_ids[r.candidate_id] = r.targets[0].node_id
@@ -418,7 +418,7 @@ class _Completion:
                 {"node_id": edge.dst, "candidate_id": label},
             )
         resolution = next((r for r in self.resolved.resolutions if self.sketch.node_ids[r.candidate_id] == edge.src), None)
-        if edge.origin is not None and resolution is not None and resolution.overridden and resolution.hint != "SUPERSEDE":
+        if resolution is not None and resolution.overridden and resolution.hint != "SUPERSEDE":
             self.warnings.append(f"{resolution.hint} kept, but {label} supersedes {edge.dst}")
         self.superseded[edge.dst] = edge.src
         self.after[edge.dst] = replace(

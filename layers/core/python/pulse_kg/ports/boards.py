@@ -42,6 +42,9 @@ class BoardStore(Protocol):
         """Marks the board as erasing, removes every trace of it, leaves a tombstone of the id without content.
 
         Returns:
-            How many traces are left, by kind; all zero when it is done. Running it again goes on.
+            How many traces are left, by kind; all zero when it is done. Running it again goes on, and ends the same.
+
+        Raises:
+            PermissionDenied: There is no such board, and never was.
         """
         ...

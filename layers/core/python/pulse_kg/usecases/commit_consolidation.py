@@ -69,26 +69,36 @@ def commit_consolidation(caller: Caller, session_id: str, overrides: Sequence[Ov
     if session.state == "committed":
         return _first_answer(session, given)
     require_open(session, now)
-    candidates = services.sessions.candidates(session_id)
+    try:
+        return _commit(session, overrides, given, deadline, services)
+    except _LEAVES_MARK as error:
+        if not error.details.get("decided"):
+            _mark(session_id, error, services)
+        raise
+    except (InvalidArgument, SessionAlreadyCommitted):
+        # The same commit, called twice at once, may have closed the session in the middle of this one: the same answer for both.
+        session = services.sessions.load(session_id)
+        if session.state != "committed":
+            raise
+        return _first_answer(session, given)
+
+
+def _commit(session: Session, overrides: Sequence[Override], given: str, deadline: Deadline, services: Services) -> Mapping[str, Any]:
+    candidates = services.sessions.candidates(session.session_id)
     if not candidates.nodes and not candidates.edges:
         raise InvalidArgument(
             "The session has no candidates, so there is nothing to commit. Add some first, or abort it.",
             [Problem("session_id", "the session has neither node nor edge candidates")],
         )
-    try:
-        _embed_ahead(session, candidates, overrides, deadline, services)
-        wait = max(0.0, deadline.left() - services.limits.reserve_seconds)
-        with services.commits.turn(session.board_id, wait_seconds=wait) as turn:
-            session = services.sessions.load(session_id)
-            if session.state == "committed":
-                return _first_answer(session, given)
-            plan = _plan(session, overrides, turn, deadline, services)
-            turn.commit(replace(plan, overrides=given))
-            return plan.answer
-    except _LEAVES_MARK as error:
-        if not error.details.get("decided"):
-            _mark(session_id, error, services)
-        raise
+    _embed_ahead(session, candidates, overrides, deadline, services)
+    wait = max(0.0, deadline.left() - services.limits.reserve_seconds)
+    with services.commits.turn(session.board_id, wait_seconds=wait) as turn:
+        session = services.sessions.load(session.session_id)
+        if session.state == "committed":
+            return _first_answer(session, given)
+        plan = _plan(session, overrides, turn, deadline, services)
+        turn.commit(replace(plan, overrides=given))
+        return plan.answer
 
 
 def _first_answer(session: Session, given: str) -> Mapping[str, Any]:
