@@ -123,6 +123,18 @@ class TestRule1TheSameStatement:
         assert first.hint == "ADD"
         assert (second.hint, second.rule, second.targets, second.twin) == ("NOOP", 1, (), "cand_001")
 
+    def test_two_candidates_that_are_one_live_node_are_both_a_noop_onto_it(self) -> None:
+        old = Facts(same_digest=(node(),))
+        first, second = propose(candidate(1), candidate(2), facts={"cand_001": old, "cand_002": old})
+        assert (first.targets, second.targets, second.twin) == ((Target("dec_old", 1),), (Target("dec_old", 1),), None)
+
+    def test_a_candidate_that_rule_1_settled_is_not_taken_up_by_rule_2(self) -> None:
+        old, other = node(), node("dec_other", "Retry at a fixed pace")
+        (proposal,) = propose(
+            candidate(), edges=[edge("cand_001", "supersedes", other)], facts=Facts(same_digest=(old,)), known=[old, other]
+        )
+        assert (proposal.hint, proposal.rule, proposal.targets) == ("NOOP", 1, (Target("dec_old", 1),))
+
     def test_a_third_one_is_a_twin_of_the_first(self) -> None:
         assert [p.twin for p in propose(candidate(1), candidate(2), candidate(3))] == [None, "cand_001", "cand_001"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulse_kg.domain.text import claims, embedding_text, fold, prefix_similarity, same_series
+from pulse_kg.domain.text import brief, claims, embedding_text, fold, prefix_similarity, same_series
 
 
 class TestFold:
@@ -167,3 +167,10 @@ class TestClaims:
 
 def test_the_embedded_text_is_title_newline_body() -> None:
     assert embedding_text("Title", "Body\nmore") == "Title\nBody\nmore"
+
+
+def test_a_long_name_is_repeated_in_part_only() -> None:
+    longest = next(n for n in range(1, 10_000) if brief("x" * n) != "x" * n) - 1
+    assert brief("x" * longest) == "x" * longest
+    assert brief("x" * 10_000) == "x" * longest + "…"
+    assert longest >= 64, "the longest key of a schema is shown whole"

@@ -7,13 +7,14 @@ courtesies go beyond the schema: null for an optional argument means absent, and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from pulse_kg.domain import ids
 from pulse_kg.domain.text import brief
 from pulse_kg.errors import InvalidArgument, Problem
 
@@ -131,19 +132,59 @@ def _path(location: tuple[int | str, ...]) -> str:
     return path.encode("utf-8", "replace").decode()
 
 
+_PATTERNS = {
+    ids.BOARD_ID.pattern: "must be 1 to 64 characters of a-z, 0-9 and _, the first one no _",
+    ids.NODE_ID.pattern: "must have the form of a node's id, such as dec_0123456789abcdef",
+    ids.SOURCE_TYPE.pattern: "must be 1 to 32 characters of a-z, 0-9 and _, the first one a letter",
+    ids.CONTENT_HASH.pattern: "must be 'sha256:' and 64 hex digits in lower case",
+}
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "missing": lambda _: "is required",
+    "string_type": lambda _: "must be a string",
+    "int_type": lambda _: "must be a whole number",
+    "bool_type": lambda _: "must be true or false",
+    "list_type": lambda _: "must be a list",
+    "dict_type": lambda _: "must be an object",
+    "model_type": lambda _: "must be an object",
+    "model_attributes_type": lambda _: "must be an object",
+    "string_too_long": lambda c: f"has more than the allowed {c['max_length']} characters",
+    "string_too_short": lambda _: "must not be empty",
+    "too_long": lambda c: f"has more than the allowed {c['max_length']} entries",
+    "greater_than_equal": lambda c: f"must be {c['ge']} or more",
+    "less_than_equal": lambda c: f"must be {c['le']} or less",
+    "literal_error": lambda c: "must be one of " + str(c["expected"]).replace("'", "").replace(" or ", ", "),
+    "value_error": lambda c: str(c["error"]),
+    "string_pattern_mismatch": lambda c: _PATTERNS.get(str(c["pattern"])[1:-1], f"must match {c['pattern']}"),
+}
+"""Pydantic's kind of error → our words for it."""
+
+
 def _problem(error: ErrorDetails, model: type[ToolModel]) -> Problem:
     path, kind, context = _path(error["loc"]), error["type"], error.get("ctx", {})
-    if kind == "missing":
-        return Problem(path, "is required")
     if kind == "extra_forbidden":
-        where = "of this tool" if len(error["loc"]) == 1 else "here"
-        known = f"; it takes {', '.join(model.model_fields)}" if len(error["loc"]) == 1 else ""
-        return Problem(path, f"is not an argument {where}{known}")
-    if kind == "literal_error":
-        return Problem(path, f"must be one of {context.get('expected', '')}".replace("'", "").replace(" or ", ", "))
-    if kind == "value_error":
-        return Problem(path, str(context.get("error", error["msg"])))
-    return Problem(path, error["msg"].replace("Input should", "should", 1))
+        known = _model_at(model, error["loc"][:-1])
+        where = "of this tool" if known is model else "here"
+        return Problem(path, f"is not an argument {where}" + (f"; it takes {', '.join(known.model_fields)}" if known else ""))
+    words = _WORDS.get(kind)
+    return Problem(path, words(context) if words else error["msg"].replace("Input should", "should", 1))
+
+
+def _model_at(model: type[ToolModel], location: tuple[int | str, ...]) -> type[ToolModel] | None:
+    """The model that stands at a place of another; None where something else does."""
+    for part in location:
+        if isinstance(part, int):  # the list's own model was found with its name
+            continue
+        found = _models_in(model.model_fields[part].annotation) if part in model.model_fields else []
+        if not found:
+            return None
+        model = found[0]
+    return model
+
+
+def _models_in(annotation: Any) -> list[type[ToolModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, ToolModel):
+        return [annotation]
+    return [m for part in get_args(annotation) for m in _models_in(part)]
 
 
 def whole(value: object) -> object:

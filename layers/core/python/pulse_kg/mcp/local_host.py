@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from pulse_kg.domain.permissions import Caller
+from pulse_kg.domain.text import brief
 from pulse_kg.errors import PermissionDenied, PulseError, ResourceExhausted, ToolNotFound
 from pulse_kg.mcp.envelope import envelope, internal_error
 from pulse_kg.mcp.host import TOOL_PREFIX, CallerHandle, ToolOutcome, ToolSpec
@@ -49,10 +50,10 @@ class LocalToolHost:
         try:
             return ToolOutcome(self._run(caller, name, arguments), is_error=False)
         except PulseError as error:
-            _log.info("refused", extra={"tool": name, "code": error.code, "correlation_id": correlation_id, "agent_id": caller.agent_id})
+            _log.info("%r of %s refused: %s, correlation id %s", brief(name), caller.agent_id, error.code, correlation_id)
             return ToolOutcome(envelope(error, correlation_id), is_error=True, status=error.status)
         except Exception:  # noqa: BLE001 - the outer edge of every tool: what nobody foresaw is logged and told as internal_error
-            _log.exception("unforeseen", extra={"tool": name, "correlation_id": correlation_id, "agent_id": caller.agent_id})
+            _log.exception("%r of %s failed, correlation id %s", brief(name), caller.agent_id, correlation_id)
             return ToolOutcome(internal_error(correlation_id), is_error=True, status=500)
 
     def _run(self, caller: CallerHandle, name: str, arguments: object) -> dict[str, Any]:

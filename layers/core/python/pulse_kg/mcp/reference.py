@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pulse_kg.domain.permissions import FLAGS, PRESETS, effective
 from pulse_kg.domain.schema import ENDPOINT_PAIRS, NODE_PREFIXES, NODE_TYPES, REL_TYPES, RESERVED_REL_TYPES, SEARCHABLE_TYPES
+from pulse_kg.errors import PulseError
 from pulse_kg.mcp.host import TOOL_PREFIX
 from pulse_kg.mcp.tools import all_tools
 from pulse_kg.mcp.tools.base import Tool
@@ -32,6 +34,8 @@ def reference_page() -> str:
     for tool in all_tools():
         lines += _tool(tool)
     lines += _schema()
+    lines += _errors()
+    lines += _presets()
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -90,6 +94,44 @@ def _schema() -> Iterator[str]:
         else:
             ends = "; ".join(f"{_types(sources)} → {_types(targets)}" for targets, sources in shapes.items())
         yield f"| {rel_type} | {'the deterministic worker' if rel_type in RESERVED_REL_TYPES else 'agents'} | {ends} |"
+
+
+def _errors() -> Iterator[str]:
+    yield "\n## Errors\n"
+    yield "| status | code | may be tried again as it is | when |"
+    yield "|---|---|---|---|"
+    for error in sorted(_leaves(PulseError), key=lambda e: (e.status, e.code)):
+        first = (error.__doc__ or "").partition("\n")[0]
+        yield f"| {error.status} | `{error.code}` | {'yes' if error.retryable else 'no'} | {first} |"
+    yield "| 500 | `internal_error` | no | Something that nobody foresaw; the log has the correlation id. |"
+
+
+def _leaves(error: type[PulseError]) -> Iterator[type[PulseError]]:
+    for sub in error.__subclasses__():
+        if sub.__module__ != PulseError.__module__:  # an adapter's own kind of a refusal that is listed
+            continue
+        below = list(_leaves(sub))
+        yield from below or [sub]
+
+
+def _presets() -> Iterator[str]:
+    yield "\n## Presets\n"
+    yield "What an agent's preset lets it do; single flags can be added and taken away. What nothing gives is denied.\n"
+    groups = ("kg.session", "kg.query", "kg.power", "kg.admin")
+    yield f"| preset | {' | '.join(f'`{g}.`' for g in groups)} |"
+    yield "|---|---|---|---|---|"
+    for preset in PRESETS:
+        flags = effective(preset)
+        yield f"| {preset} | {' | '.join(_granted(group, flags) for group in groups)} |"
+
+
+def _granted(group: str, flags: frozenset[str]) -> str:
+    every = [f for f in FLAGS if f.startswith(group + ".")]
+    given = [f for f in every if f in flags]
+    if len(given) in {0, len(every)}:
+        return "all" if given else "–"
+    missing = [f.rpartition(".")[2] for f in every if f not in flags]
+    return "all but " + ", ".join(missing) if len(missing) == 1 else ", ".join(f.rpartition(".")[2] for f in given)
 
 
 def _types(names: Any) -> str:
