@@ -19,8 +19,8 @@ import pytest
 from pulse_kg.adapters.embedding.hashing import HashingEmbedder
 from pulse_kg.adapters.embedding.model_files import packaged_weights
 from pulse_kg.adapters.embedding.onnx import OnnxEmbedder
-from pulse_kg.errors import EmbedderTimeout
 from pulse_kg.domain.model import TextVector
+from pulse_kg.errors import EmbedderTimeout
 from pulse_kg.ports.embedder import Embedder
 
 MODEL_DIR = Path(sys.prefix) / "share" / "pulse-kg" / "model"

@@ -45,7 +45,7 @@ def proposed(rng: Random) -> tuple[GraphModel, Draft, SessionView, tuple[Proposa
     return model, draft, view, reconcile(view, Thresholds())
 
 
-@fixed(60)
+@fixed(40)
 @given(randoms)
 def test_each_candidate_gets_one_proposal_in_order_and_the_same_one_each_time(rng: Random) -> None:
     _, _, view, proposals = proposed(rng)
@@ -54,7 +54,7 @@ def test_each_candidate_gets_one_proposal_in_order_and_the_same_one_each_time(rn
     assert reconcile(view, Thresholds()) == proposals
 
 
-@fixed(60)
+@fixed(40)
 @given(randoms)
 def test_the_order_in_which_facts_were_found_does_not_matter(rng: Random) -> None:
     _, _, view, proposals = proposed(rng)
@@ -72,7 +72,7 @@ def _shuffled(rng: Random, facts: Facts) -> Facts:
     )
 
 
-@fixed(70)
+@fixed(50)
 @given(randoms)
 def test_nothing_is_proposed_that_must_never_be(rng: Random) -> None:
     model, draft, view, proposals = proposed(rng)
@@ -98,7 +98,7 @@ def test_nothing_is_proposed_that_must_never_be(rng: Random) -> None:
             assert given_candidate.draft.node_type in VERSIONED_TYPES
 
 
-@fixed(70)
+@fixed(50)
 @given(randoms)
 def test_no_contradiction_is_swallowed_by_a_proposal(rng: Random) -> None:
     """Candidates are mapped to nodes; where two ends become one, they had not been said to contradict each other."""
@@ -112,7 +112,7 @@ def test_no_contradiction_is_swallowed_by_a_proposal(rng: Random) -> None:
         assert rel_type != "contradicts" or src != dst or ("supersedes", src, dst) in places
 
 
-@fixed(70)
+@fixed(50)
 @given(randoms)
 def test_rules_3_to_5_change_a_node_once_and_supersede_none_that_the_session_keeps(rng: Random) -> None:
     _, _, _, proposals = proposed(rng)
@@ -124,7 +124,7 @@ def test_rules_3_to_5_change_a_node_once_and_supersede_none_that_the_session_kee
     assert not superseded & (kept | by_edges)
 
 
-@fixed(70)
+@fixed(50)
 @given(randoms)
 def test_a_statement_that_is_there_is_never_added_a_second_time(rng: Random) -> None:
     model, _, view, proposals = proposed(rng)
@@ -135,7 +135,7 @@ def test_a_statement_that_is_there_is_never_added_a_second_time(rng: Random) -> 
             assert (proposal.hint, proposal.rule) == ("NOOP", 1)
 
 
-@fixed(70)
+@fixed(50)
 @given(randoms)
 def test_a_twin_is_a_later_candidate_of_the_same_statement_and_never_a_twin_of_a_twin(rng: Random) -> None:
     _, _, view, proposals = proposed(rng)
@@ -150,7 +150,7 @@ def test_a_twin_is_a_later_candidate_of_the_same_statement_and_never_a_twin_of_a
             assert first.digest == given_candidate.digest
 
 
-@fixed(60)
+@fixed(40)
 @given(randoms)
 def test_a_session_committed_once_more_changes_no_content(rng: Random) -> None:
     """Its edges aside, everything that it states is there now."""
@@ -188,7 +188,7 @@ def test_higher_thresholds_never_make_a_change_of_an_add(
     assert before.hint in CHANGES or after.hint == "ADD"
 
 
-@fixed(60)
+@fixed(40)
 @given(scores, scores)
 def test_a_better_match_never_loses_a_change(worse: float, better: float) -> None:
     worse, better = sorted((worse, better))

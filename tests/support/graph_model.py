@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from pulse_kg.domain.audit import Administration, AuditRow, administration_of, replayed
+from pulse_kg.domain.completion import administer, complete, texts_to_embed
 from pulse_kg.domain.conflicts import collisions
 from pulse_kg.domain.instants import Instant, parse_instant
 from pulse_kg.domain.model import Candidates, Edge, Node, NodeCandidate, Override, Proposal, Resolved, Session, TextVector
 from pulse_kg.domain.overrides import named_nodes, resolve
-from pulse_kg.domain.plan import Around, CommitPlan, Contradiction, Outline, Surroundings, administer, complete, outline, texts_to_embed
+from pulse_kg.domain.plan import Around, CommitPlan, Contradiction, Outline, Surroundings, outline
 from pulse_kg.domain.reconcile import Facts, Match, SessionView, Thresholds, reconcile
 from pulse_kg.domain.schema import SEARCHABLE_TYPES
 from pulse_kg.domain.text import embedding_text, fold, prefix_similarity

@@ -10,6 +10,7 @@ from typing import Any
 
 from pulse_kg.domain import ids
 from pulse_kg.domain.audit import Administration
+from pulse_kg.domain.completion import administer, complete
 from pulse_kg.domain.model import (
     Candidates,
     EdgeCandidate,
@@ -26,7 +27,7 @@ from pulse_kg.domain.model import (
     Target,
     TextVector,
 )
-from pulse_kg.domain.plan import Around, CommitPlan, administer, complete, outline
+from pulse_kg.domain.plan import Around, CommitPlan, outline
 from pulse_kg.domain.refs import Artifact
 from pulse_kg.domain.schema import NodeType, RelType
 from pulse_kg.domain.text import embedding_text

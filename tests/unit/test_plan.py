@@ -10,6 +10,7 @@ import pytest
 
 from pulse_kg.domain import ids
 from pulse_kg.domain.audit import Administration
+from pulse_kg.domain.completion import texts_to_embed
 from pulse_kg.domain.model import (
     Candidates,
     Edge,
@@ -24,7 +25,7 @@ from pulse_kg.domain.model import (
     Target,
     content_digest,
 )
-from pulse_kg.domain.plan import CommitPlan, VectorWrite, outline, texts_to_embed
+from pulse_kg.domain.plan import CommitPlan, VectorWrite, outline
 from pulse_kg.domain.relevance import Standing, relevance
 from pulse_kg.domain.schema import NODE_TYPES, SEARCHABLE_TYPES, NodeType, RelType
 from pulse_kg.errors import InvalidEdgeEndpoints

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pulse_kg.domain.audit import Administration
-from pulse_kg.domain.plan import Surroundings, administer
+from pulse_kg.domain.completion import administer
+from pulse_kg.domain.plan import Surroundings
 from pulse_kg.errors import InvalidArgument, NodeNotFound, Problem
 from pulse_kg.usecases.services import Services
 

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from pulse_kg.domain.audit import overrides_list
+from pulse_kg.domain.completion import complete, texts_to_embed
 from pulse_kg.domain.conflicts import collisions
 from pulse_kg.domain.model import Candidates, Node, Override, Proposal, Resolved, Session, TextVector
 from pulse_kg.domain.overrides import named_nodes, resolve
 from pulse_kg.domain.permissions import Caller
-from pulse_kg.domain.plan import CommitPlan, complete, outline, texts_to_embed
+from pulse_kg.domain.plan import CommitPlan, outline
 from pulse_kg.domain.reconcile import reconcile, settled_by_content
 from pulse_kg.domain.schema import canonical_json
 from pulse_kg.errors import (

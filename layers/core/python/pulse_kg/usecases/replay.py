@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from pulse_kg.domain.audit import AuditRow, administration_of, replayed
+from pulse_kg.domain.completion import administer, complete, texts_to_embed
 from pulse_kg.domain.instants import parse_instant
 from pulse_kg.domain.model import Edge, Node, TextVector
-from pulse_kg.domain.plan import Around, CommitPlan, Contradiction, Outline, Surroundings, administer, complete, outline, texts_to_embed
+from pulse_kg.domain.plan import Around, CommitPlan, Contradiction, Outline, Surroundings, outline
 from pulse_kg.ports.graph import GraphReads
 
 
