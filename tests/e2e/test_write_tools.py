@@ -309,6 +309,19 @@ def test_relevance_counts_edges_and_contradictions_at_once(world: World, agent: 
     assert world.node(ids[two]).relevance_score == pytest.approx(0.4 * 1.0 + central - 0.3)
 
 
+@pytest.mark.parametrize("rationale", [{}, {"rationale": ""}, {"rationale": " \n "}, {"rationale": None}, {"rationale": "r" * 4_001}])
+def test_an_override_without_its_reason_is_an_invalid_override_and_changes_nothing(
+    world: World, agent: Agent, rationale: dict[str, Any]
+) -> None:
+    session = agent.begin()
+    session.decide("One")
+    with pytest.raises(Refused) as refused:
+        session.commit({"candidate_id": "cand_001", "hint": "ADD", **rationale})
+    assert (refused.value.status, refused.value.code) == (422, "invalid_override")
+    assert refused.value.details["problems"][0]["path"] == "agent_overrides[0].rationale"
+    assert world.container.graph.counts("alpha")["nodes"] == 0
+
+
 # Repeats
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, field_validator
 
 from pulse_kg.domain.model import Hint, Override
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.schema import RelType
+from pulse_kg.errors import InvalidArgument, InvalidOverride
 from pulse_kg.mcp.arguments import ToolInput, ToolModel
 from pulse_kg.mcp.tools.base import Answer, Tool, hints
 from pulse_kg.mcp.tools.fields import CandidateId, NodeId, SessionId
@@ -18,6 +20,7 @@ from pulse_kg.usecases.services import Services
 
 MAX_RATIONALE = 4_000
 MAX_OVERRIDES = 500
+_REASON = re.compile(r"agent_overrides\[\d+\]\.rationale")
 
 
 class OverrideInput(ToolModel):
@@ -50,6 +53,21 @@ class CommitInput(ToolInput):
             default_factory=list, max_length=MAX_OVERRIDES, description="Hints that replace the proposed ones, one per candidate at most."
         ),
     ]
+
+    @classmethod
+    def read(cls, arguments: object) -> Self:
+        """Checks arguments.
+
+        Raises:
+            InvalidOverride: All that is wrong is the reason of overrides.
+            InvalidArgument: With every problem of the input.
+        """
+        try:
+            return super().read(arguments)
+        except InvalidArgument as error:
+            if all(_REASON.match(p.path) for p in error.problems):
+                raise InvalidOverride("Each override needs its rationale, a text; nothing was changed.", error.problems) from None
+            raise
 
 
 class AppliedNode(Answer):
