@@ -280,7 +280,9 @@ def test_an_edge_to_what_was_history_already_stays_history(world: World, agent: 
     session.edge(session.decide("Second"), "supersedes", old)
     second = committed(session)["cand_001"]
     session = agent.begin("spec_007", 3)
-    session.edge(session.decide("Third"), "supersedes", old)
+    session.decide("Third")
+    added = agent.call("add_edge_candidate", session_id=session.session_id, src=end("cand_001"), dst=end(old), rel_type="supersedes")
+    assert second in added["warnings"][0]
     answer = session.commit()
     assert len(answer["edges_added"]) == 1
     assert answer["superseded_nodes"] == []
@@ -341,6 +343,18 @@ def test_an_idempotency_key_gives_the_same_candidate_again(agent: Agent) -> None
     assert session.add("Decision", "Once") == "cand_002"
     error = agent.refusal("add_node_candidate", session_id=session.session_id, node_type="Decision", title="Other", idempotency_key="k1")
     assert (error["status"], error["code"]) == (409, "idempotency_conflict")
+
+
+def test_a_large_answer_never_makes_a_commit_look_refused() -> None:
+    with opened(environment={"PULSE_KG_MAX_RESPONSE_BYTES": "65536"}) as world:
+        world.board("alpha")
+        session = world.agent().begin()
+        for number in range(500):
+            session.add("Alternative", f"Way {number}")
+        for number in range(2, 501):
+            session.edge("cand_001", "relates_to", f"cand_{number:03d}")
+        assert len(session.commit()["applied"]["added"]) == 500
+        assert session.commit()["committed"] is True
 
 
 # The record

@@ -64,7 +64,7 @@ def add_edge_candidate(caller: Caller, session_id: str, draft: EdgeDraft, idempo
     refuse_unknown(board, checked.unknown, "an edge")
     types, nodes = _ends(session, draft, services)
     _check_pair(draft, types)
-    target_was_live = None
+    warnings, target_was_live = unknown_warnings(checked.unknown, "an edge"), None
     if draft.rel_type == "supersedes":
         _check_cycle(session, draft, services)
         if draft.dst.node_id is not None:
@@ -75,6 +75,11 @@ def add_edge_candidate(caller: Caller, session_id: str, draft: EdgeDraft, idempo
                     {"node_id": target.node_id, "human_curated": True},
                 )
             target_was_live = target.live
+            if not target.live:
+                warnings += (
+                    f"{target.node_id} was superseded by {target.superseded_by} before; this edge will only add to its history. "
+                    "To replace what holds now, look at that node.",
+                )
     appended = services.sessions.append_edge(
         session_id,
         draft,
@@ -84,7 +89,7 @@ def add_edge_candidate(caller: Caller, session_id: str, draft: EdgeDraft, idempo
         limit=services.limits.edge_candidates,
         now=now,
     )
-    return EdgeAdded(appended, unknown_warnings(checked.unknown, "an edge"))
+    return EdgeAdded(appended, warnings)
 
 
 def _ends(session: Session, draft: EdgeDraft, services: Services) -> tuple[dict[EdgeEnd, NodeType], dict[str, Node]]:
