@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_kg.cli.agents import PRESETS_MEANING
 from pulse_kg.domain.permissions import FLAGS, PRESETS, effective
 from tests.support.cli import Shell
 
@@ -117,7 +118,7 @@ def test_erase_removes_the_board_and_bars_its_id(shell: Shell) -> None:
     erased = shell.done("boards", "erase", "web", "--yes")
     assert erased["erased"] is True
     assert not any(erased["left"].values())
-    assert "backups" in erased["ages_out"]
+    assert erased["ages_out"] == "Not touched, and yours to remove: backups of the file, exports."
     assert [b["board_id"] for b in shell.done("boards", "list")["boards"]] == ["api"]
     assert shell.run("boards", "create", "web").code == 1
     assert shell.done("boards", "erase", "web", "--yes") == erased  # again, as after an erasure that broke off
@@ -136,6 +137,26 @@ def test_create_makes_an_agent_of_every_preset_and_shows_its_key_once(shell: She
     assert set(made["flags"]) == effective(preset, ["kg.admin.tick"])
     assert KEY.fullmatch(made["api_key"])
     assert made["api_key"][12:] not in shell.run("agents", "show", "ann", "--json").out
+
+
+def test_the_presets_are_told_where_one_is_chosen_and_where_it_is_missing(shell: Shell) -> None:
+    assert [name for name, _ in PRESETS_MEANING] == list(PRESETS)
+    shown = shell.run("agents", "create", "--help").out
+    missing = shell.run("agents", "create", "ann", "--board", "web")
+    assert (missing.code, missing.out) == (2, "")
+    for name in PRESETS:
+        assert f"\n  {name}  " in shown
+        assert f"\n  {name}  " in missing.err
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_is_told_of_a_preset_is_what_it_may_do(preset: str) -> None:
+    meaning, held = dict(PRESETS_MEANING)[preset], effective(preset)
+    assert ("everything" in meaning) == (held == set(FLAGS))
+    assert ("the whole of a session" in meaning) == ("kg.session.commit" in held)
+    assert ("no commit" in meaning) == ("kg.session.propose" in held and "kg.session.commit" not in held)
+    assert ("dead letters" in meaning) == ({"kg.admin.dead_letters", "kg.admin.reprocess"} <= held != set(FLAGS))
+    assert {"kg.admin.health", "kg.query.alternatives"} <= held
 
 
 def test_the_text_says_that_the_key_is_shown_once(shell: Shell) -> None:
@@ -191,6 +212,24 @@ def test_flags_are_added_and_removed_wherever_they_stand(shell: Shell, words: tu
 def test_every_flag_can_be_taken_away_without_being_taken_for_an_option(shell: Shell, flag: str) -> None:
     shell.done("agents", "create", "ann", "--preset", "Full Control", "--board", "web")
     assert set(shell.done("agents", "flags", "ann", f"-{flag}")["flags"]) == set(FLAGS) - {flag}
+
+
+def test_a_change_is_told_in_one_sentence_before_the_facts(shell: Shell) -> None:
+    shell.done("agents", "create", "ann", "--preset", "Spec", "--board", "web")
+    for words, sentence in (
+        (("grant", "ann", "--board", "api"), "Granted the board api to ann."),
+        (("grant", "ann", "--board", "api"), "ann had the board api already."),
+        (("deny", "ann", "--board", "api"), "Denied the board api to ann; 'pulse-kg agents grant' lifts it."),
+        (("deny", "ann", "--board", "api"), "ann was denied the board api already."),
+        (("grant", "ann", "--board", "api"), "Lifted the denial of the board api, which ann may use again."),
+        (("flags", "ann", "+kg.power.cypher", "-kg.session.*"), "Permissions of ann: added kg.power.cypher and took away kg.session.*."),
+    ):
+        told = shell.run("agents", *words).out.splitlines()
+        assert told[0] == sentence
+        assert re.match(r"ann +Spec", told[1])
+    shell.done("agents", "create", "eve", "--preset", "QA")
+    shell.done("agents", "deny", "eve", "--board", "web")
+    assert "Lifted the denial of the board web and granted it to eve.\n" in shell.run("agents", "grant", "eve", "--board", "web").out
 
 
 def test_an_added_flag_that_a_removal_covers_is_told(shell: Shell) -> None:

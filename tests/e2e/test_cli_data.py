@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,8 +14,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from pulse_kg.adapters.embedding.model_files import GRAPH, MANIFEST, TOKENIZER, FileFacts, Manifest
 from pulse_kg.cli.nodes import find_node
 from pulse_kg.errors import InvalidArgument, NodeNotFound
+from pulse_kg.mcp.tools import TOOL_NAMES
+from pulse_kg.usecases.verify import Verification
 from tests.support.cli import Shell
 from tests.support.world import opened
 
@@ -91,6 +95,37 @@ def test_people_see_who_did_what(shell: Filled) -> None:
     assert "ann" in lines[1]
     assert "spec:spec_007 v1: 2 added" in lines[1]
     assert "2 edges" in lines[2]
+    assert re.search(r" \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", lines[1])
+
+
+def test_people_can_tell_care_from_its_end(shell: Filled) -> None:
+    shell.done("nodes", "curate", shell.new, "--reason", "agreed", "--boost", "0.1")
+    shell.done("nodes", "curate", shell.new, "--off", "--reason", "open again")
+    shell.done("nodes", "revoke", shell.new, "--reason", "wrong")
+    on, off, revoked = shell.run("audit", "web").out.splitlines()[3:]
+    assert f"curate (boost 0.1) {shell.new}: agreed" in on
+    assert f"curate off {shell.new}: open again" in off
+    assert f"revoke {shell.new}: wrong" in revoked
+
+
+@pytest.mark.parametrize("command", ["audit", "sessions", "nodes"])
+def test_on_80_columns_no_id_and_no_time_is_broken(shell: Filled, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    shell.run("call", "begin_consolidation", begin(shell, "a long name of an artifact " * 3))
+    words = {"audit": ("audit", "web"), "sessions": ("sessions", "list"), "nodes": ("nodes", "show", shell.old)}[command]
+    found = shell.done(*words)
+    rows, ids, times = {
+        "audit": (found.get("rows"), ("session_id",), ("committed_at",)),
+        "sessions": (found.get("sessions"), ("session_id", "board_id"), ("expires_at",)),
+        "nodes": ([found], ("node_id", "superseded_by", "source_session_id"), ("created_at", "superseded_at")),
+    }[command]
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("pulse_kg.cli.output.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    shown = shell.run(*words).out
+    for row in rows:
+        assert all(row[name] in shown for name in ids), shown
+        assert all(f"{row[name][:19]}Z" in shown for name in times), shown
+        assert all(row[name] not in shown for name in times), shown
+    assert max(len(line.rstrip()) for line in shown.splitlines()) <= 80
 
 
 # -------------------------------------------------------------------------------------------------------------- nodes
@@ -183,9 +218,25 @@ def test_arguments_that_are_no_object_are_refused_by_the_tool(shell: Filled) -> 
     assert (ran.code, ran.error["status"]) == (1, 422)
 
 
-def test_an_unknown_tool_is_an_envelope(shell: Filled) -> None:
-    ran = shell.run("call", "nonsense")
-    assert (ran.code, ran.error["code"]) == (1, "tool_not_found")
+@pytest.mark.parametrize("tool", ["begin_consolidaton", "okto_pulse_kg_begin_consolidaton"])
+def test_an_unknown_tool_is_an_envelope_with_the_nearest_and_all(shell: Filled, tool: str) -> None:
+    ran = shell.run("call", tool, PULSE_KG_API_KEY="")
+    assert (ran.code, ran.error["code"], ran.error["status"]) == (1, "tool_not_found", 404)
+    assert "'begin_consolidaton' (nearest: 'begin_consolidation')" in ran.error["message"]
+    assert ran.error["message"].endswith(f"The tools are {', '.join(TOOL_NAMES)}.")
+    assert "nearest" not in shell.run("call", "xyz").error["message"]
+
+
+def test_the_help_lists_the_tools_and_its_examples_use_no_other(shell: Filled) -> None:
+    shown = shell.bare("call", "--help").out
+    assert "TOOL [JSON]" in shown
+    assert all(name in shown for name in TOOL_NAMES)
+    assert set(re.findall(r"pulse-kg call (\w+)", shown)) <= set(TOOL_NAMES)
+
+
+def test_arguments_that_are_no_json_are_told_with_the_usual_mistake(shell: Filled) -> None:
+    assert "single quotes" in shell.run("call", "begin_consolidation", "{board_id: web}").error["message"]
+    assert "single quotes" not in shell.run("call", "begin_consolidation", "-", stdin="{").error["message"]
 
 
 def test_the_key_comes_from_a_file_before_the_variable(shell: Filled) -> None:
@@ -195,11 +246,22 @@ def test_the_key_comes_from_a_file_before_the_variable(shell: Filled) -> None:
     file.write_bytes(b"\xff\xfe")
     ran = shell.run("call", "begin_consolidation", begin(shell), "--key-file", str(file))
     assert (ran.code, ran.error["code"]) == (1, "unauthorized")
+    assert f"The key in the key file {file} is not valid: was it rotated, or its agent revoked?" in ran.error["message"]
+    file.write_bytes(b"\n")
+    assert "is empty" in shell.run("call", "begin_consolidation", begin(shell), "--key-file", str(file)).error["message"]
 
 
-def test_without_a_key_a_call_is_unauthorized(shell: Filled) -> None:
+def test_without_a_key_a_call_is_unauthorized_and_says_where_a_key_goes(shell: Filled) -> None:
     ran = shell.run("call", "begin_consolidation", begin(shell), PULSE_KG_API_KEY="")
-    assert (ran.code, ran.error["status"]) == (1, 401)
+    assert (ran.code, ran.error["status"], ran.error["code"]) == (1, 401, "unauthorized")
+    assert ran.error["message"] == "No API key. Set PULSE_KG_API_KEY or name --key-file; 'pulse-kg agents create' makes one."
+
+
+def test_a_key_that_was_rotated_is_told_as_such(shell: Filled) -> None:
+    shell.done("keys", "rotate", "ann")
+    ran = shell.run("call", "begin_consolidation", begin(shell))
+    assert (ran.code, ran.error["code"]) == (1, "unauthorized")
+    assert ran.error["message"].startswith("The key in PULSE_KG_API_KEY is not valid: was it rotated, or its agent revoked?")
 
 
 def test_a_key_is_no_argument(shell: Filled) -> None:
@@ -219,7 +281,9 @@ def test_open_sessions_are_listed_by_board_and_agent_and_can_be_aborted(shell: F
 
 
 def test_a_committed_session_and_one_that_is_not_there_are_not_aborted(shell: Filled) -> None:
-    assert shell.run("sessions", "abort", SESSION, "--json").error["code"] == "session_not_found"
+    unknown = shell.run("sessions", "abort", SESSION, "--json").error
+    assert unknown["code"] == "session_not_found"
+    assert unknown["message"] == f"There is no session {SESSION}. 'pulse-kg sessions list' shows the open ones."
     session = shell.run("call", "begin_consolidation", begin(shell)).json["session_id"]
     node = json.dumps({"session_id": session, "node_type": "Bug", "title": "It leaks"})
     assert shell.run("call", "add_node_candidate", node).code == 0
@@ -248,8 +312,23 @@ def test_verify_prints_what_is_wrong_and_exits_with_1(shell: Filled) -> None:
     told, shown = shell.run("verify"), shell.run("verify", "--json")
     assert told.code == shown.code == 1
     assert "web: edge " in told.out
+    assert told.out.splitlines()[-1] == (
+        f"Restore a backup, or make the store anew: pulse-kg rebuild --from sqlite:{shell.store} --to sqlite:{shell.folder}/rebuilt.db"
+    )
     assert shown.json["clean"] is False
     assert len(next(b for b in shown.json["boards"] if b["board_id"] == "web")["findings"]) >= 2
+
+
+def test_of_many_findings_a_reader_sees_twenty(shell: Filled, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = Verification("web", 1, 1, 1, 1, tuple(f"finding {n}" for n in range(47)))
+    monkeypatch.setattr("pulse_kg.usecases.verify.verify_board", lambda *_, **__: many)
+    ran = shell.run("verify", "--board", "web")
+    assert ran.code == 1
+    told = ran.out.splitlines()[2:]
+    assert told[:20] == [f"web: finding {n}" for n in range(20)]
+    assert told[20] == "and 27 more; --json shows up to 200 of a board"
+    assert len(told) == 22
+    assert len(shell.run("verify", "--board", "web", "--json").json["boards"][0]["findings"]) == 47
 
 
 def test_rebuild_makes_another_store_that_is_equal_but_for_agents(shell: Filled) -> None:
@@ -331,6 +410,13 @@ def test_an_export_into_a_file_is_the_same_and_json_tells_of_it(shell: Filled, f
     assert file.read_bytes().decode() == shell.run("export", "web", "--format", form).out
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_export_that_finds_no_room_says_so(shell: Filled) -> None:
+    ran = shell.run("export", "web", "--format", "jsonl", "--output", "/dev/full")
+    assert ran.code == 1
+    assert "not complete: /dev/full can't be written: No space left on device" in ran.err
+
+
 # ------------------------------------------------------------------------------------------------------------- health
 
 
@@ -339,7 +425,8 @@ def test_health_shows_the_settings_and_no_secret(shell: Filled) -> None:
     assert ran.code == 0
     shown = ran.json
     assert (shown["status"], shown["problems"]) == ("ok", [])
-    assert shown["store"] == {"address": f"sqlite:{shell.store}", "boards": 2, "agents": 1}
+    address = {"address": f"sqlite:{shell.store}", "file": str(shell.store)}
+    assert shown["store"] == {"state": "ok", **address, "boards": 2, "agents": 1}
     assert shown["settings"]["cypher_per_minute"] == 7
     assert shell.key[3:] not in ran.out
     assert "cypher_per_minute" in shell.run("health").out
@@ -348,8 +435,47 @@ def test_health_shows_the_settings_and_no_secret(shell: Filled) -> None:
 def test_health_without_the_model_is_failing(shell: Filled) -> None:
     ran = shell.run("health", "--json", PULSE_KG_EMBEDDER="minilm", PULSE_KG_MODEL_DIR=str(shell.folder))
     assert ran.code == 1
-    assert ran.json["status"] == "failing"
-    assert ran.json["problems"]
+    assert (ran.json["status"], ran.json["embedder"]) == ("failing", {"state": "missing"})
+    assert "make setup" in ran.json["problems"][0]
+    shown = shell.run("health", PULSE_KG_EMBEDDER="minilm", PULSE_KG_MODEL_DIR=str(shell.folder)).out
+    assert re.search(r"^model +missing$", shown, re.MULTILINE)
+    assert re.search(rf"^model_dir +{shell.folder}$", shown, re.MULTILINE)
+
+
+def test_health_without_a_store_shows_the_rest(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    told, shown = shell.run("health"), shell.run("health", "--json")
+    assert told.code == shown.code == 1
+    assert re.search(r"^store +none yet, 'pulse-kg boards create BOARD' makes it$", told.out, re.MULTILINE)
+    assert re.search(r"^model +hashing-test-v1$", told.out, re.MULTILINE)
+    assert "cypher_per_minute" in told.out
+    assert f"Problem: There is no store at {shell.store}." in told.out
+    assert (shown.json["status"], shown.json["store"]["state"], shown.json["embedder"]["state"]) == ("failing", "missing", "ok")
+    assert not shell.store.exists()
+
+
+def test_health_of_a_store_that_is_none_is_failing(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.store.write_bytes(b"something else " * 100)
+    ran = shell.run("health", "--json")
+    assert (ran.code, ran.json["store"]["state"]) == (1, "failing")
+    assert str(shell.store) in ran.json["problems"][0]
+
+
+def test_health_finds_a_model_that_is_damaged_and_one_that_is_whole(shell: Filled) -> None:
+    folder = shell.folder / "model"
+    folder.mkdir()
+    facts = {}
+    for name in (GRAPH, TOKENIZER):
+        (folder / name).write_bytes(name.encode())
+        facts[name] = FileFacts.of(folder / name)
+    (folder / MANIFEST).write_text(Manifest(1, "some/model", 384, "sha256:0", {}, facts).as_json(), "utf-8")
+    variables = {"PULSE_KG_EMBEDDER": "minilm", "PULSE_KG_MODEL_DIR": str(folder)}
+    assert Shell(folder).run("health", "--json", **variables).json["embedder"]["files"] == "SHA-256 as built"
+    (folder / GRAPH).write_bytes(GRAPH.upper().encode())
+    ran = shell.run("health", "--json", **variables)
+    assert (ran.code, ran.json["embedder"]) == (1, {"state": "damaged"})
+    assert f"{GRAPH} is not as it was built" in ran.json["problems"][0]
 
 
 def test_health_does_not_bind_an_empty_store_to_a_model(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,12 @@ import click
 import pytest
 
 from pulse_kg import __version__
+from pulse_kg.adapters.sqlite.errors import translate
 from pulse_kg.cli.app import App
+from pulse_kg.cli.commands import benchmark_root
 from pulse_kg.cli.main import cli
 from tests.support.cli import Shell
+from tests.support.world import opened
 
 # Every command, with arguments that are right.
 COMMANDS = [
@@ -39,8 +43,7 @@ COMMANDS = [
     ("audit", "web"),
     ("verify",),
     ("export", "web", "--format", "jsonl", "--output", "/dev/null"),
-    ("health",),
-    ("call", "schema_info", "{}"),
+    ("call", "begin_consolidation", "{}"),
     ("serve", "--port", "0"),
 ]
 
@@ -70,6 +73,7 @@ HELPED = [path for path in ALL if path != ("bench",)]
 def test_a_missing_store_is_refused_with_how_to_make_it(shell: Shell, command: tuple[str, ...]) -> None:
     ran = shell.run(*command)
     assert ran.code == 1
+    assert f"There is no store at {shell.store}." in ran.err + ran.out
     assert "pulse-kg boards create" in ran.err + ran.out
     assert not shell.store.exists()
 
@@ -245,3 +249,122 @@ def test_no_colour_codes_go_into_a_pipe(shell: Shell) -> None:
     ran = subprocess.run(run, capture_output=True, check=False, env={"FORCE_COLOR": "1", "PULSE_KG_EMBEDDER": "hashing"})
     assert b"\x1b" not in ran.stdout + ran.stderr
     assert ran.stdout.isascii()
+
+
+def test_the_store_may_be_named_after_the_command_too(shell: Shell) -> None:
+    shell.done("boards", "create", "web")
+    named = ("--store", f"sqlite:{shell.store}")
+    before, after, between = (
+        shell.bare(*words).json
+        for words in ((*named, "boards", "list", "--json"), ("boards", "list", "--json", *named), ("boards", *named, "list", "--json"))
+    )
+    assert before == after == between
+    assert shell.bare("boards", "list", "--store", "postgres:x").code == 2
+
+
+def test_a_relative_path_is_told_whole(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shell.folder)
+    assert f"There is no store at {shell.folder}/pulse-kg.db." in shell.bare("boards", "list").err
+    assert f"in the new store {shell.folder}/pulse-kg.db." in shell.bare("boards", "create", "web").out
+    assert "new store" not in shell.bare("boards", "create", "api").out
+
+
+def test_a_folder_is_no_store(shell: Shell) -> None:
+    ran = shell.bare("--store", f"sqlite:{shell.folder}", "boards", "list")
+    assert ran.code == 1
+    assert f"{shell.folder} is a folder, and a store is a file" in ran.err
+
+
+def test_a_store_that_may_not_be_read_is_told_so(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.done("boards", "create", "web")
+    monkeypatch.setattr("pulse_kg.cli.app.os.access", lambda *_: False)  # root may read everything
+    ran = shell.run("boards", "list", "--json")
+    assert ran.error["message"].startswith(f"You may not read the store {shell.store}")
+    assert ran.error["retryable"] is False
+
+
+def test_a_folder_that_may_not_be_written_gets_no_store(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulse_kg.cli.app.os.access", lambda *_: False)
+    ran = shell.run("boards", "create", "web")
+    assert ran.code == 1
+    assert f"You may not make a file in the folder {shell.folder}" in ran.err
+
+
+def test_a_store_behind_a_closed_folder_is_told_as_that(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.stat
+
+    def closed(path: Path, **options: bool) -> object:
+        if path == shell.store:
+            raise PermissionError(13, "Permission denied")
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", closed)
+    for command in (("boards", "list"), ("boards", "create", "web")):
+        assert f"The store {shell.store} can't be reached: Permission denied." in shell.run(*command).err
+
+
+def test_a_file_that_is_no_store_is_named_here_and_not_in_a_tool_s_envelope(shell: Shell) -> None:
+    shell.store.write_bytes(b"something else " * 100)
+    told, enveloped = shell.run("boards", "list"), shell.run("boards", "list", "--json")
+    assert f"(Store: {shell.store})" in told.err
+    assert f"(Store: {shell.store})" in enveloped.error["message"]
+    with opened(shell.folder / "other.db") as world:
+        world.board("web")
+        caller = world.host.authenticate(world.agent("ann", boards=("web",)).api_key)
+        world.container.close()
+        outcome = world.host.call(caller, "abort_consolidation", {"session_id": "kgs_01ARZ3NDEKTSV4RRFFQ69G5FAV"}, correlation_id="c")
+    assert (outcome.status, outcome.body["error"]["code"]) == (503, "store_unavailable")
+    assert str(shell.folder) not in json.dumps(outcome.body)
+
+
+def test_a_store_that_may_not_be_written_is_not_worth_another_try() -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(sqlite3.Error) as read_only:
+        connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    refused = translate(read_only.value)
+    assert refused is not None
+    assert (refused.code, refused.retryable) == ("store_unavailable", False)
+    assert "may not be written" in refused.message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("boards", "list"), ("boards", "list", "--json"), ("--help",), ("export", "web", "--format", "jsonl"), ("nonsense", "--json")],
+    ids=" ".join,
+)
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_answer_that_can_not_be_written_is_one_message(shell: Shell, words: tuple[str, ...]) -> None:
+    shell.done("boards", "create", "web")
+    command = [sys.executable, "-m", "pulse_kg.cli.main", "--store", f"sqlite:{shell.store}", *words]
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ran.returncode in (1, 2)
+    assert len(ran.stderr.splitlines()) == 1
+    assert ran.stderr.startswith("Error: ")
+    assert "tandard output can't be written: No space left on device" in ran.stderr
+
+
+def test_a_closed_standard_output_is_told(shell: Shell) -> None:
+    command = f"exec {sys.executable} -m pulse_kg.cli.main --store sqlite:{shell.store} boards create web >&-"
+    ran = subprocess.run(["/bin/sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr.splitlines()) == (
+        1,
+        ["Error: standard output is closed. Send it to /dev/null where no answer is wanted."],
+    )
+    assert not shell.store.exists()
+
+
+def test_the_benchmark_is_listed_in_a_checkout_alone(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulse_kg.cli.main.benchmark_root", lambda: shell.folder)
+    assert "\n  bench " in shell.bare("--help").out
+    monkeypatch.setattr("pulse_kg.cli.main.benchmark_root", lambda: None)
+    assert "bench" not in shell.bare("--help").out
+
+
+def test_outside_a_checkout_there_is_no_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulse_kg.cli.commands.__file__", "/usr/lib/python3/site-packages/pulse_kg/cli/commands.py")
+    assert benchmark_root() is None
+    monkeypatch.setattr("pulse_kg.cli.commands.__file__", "/c.py")
+    assert benchmark_root() is None

@@ -64,7 +64,7 @@ def test_from_nothing_it_makes_a_store_a_board_and_an_agent_whose_key_works(shel
         line = line_of(process.stdout)
         url = re.fullmatch(r"Pulse KG listens on (http://127\.0\.0\.1:\d+)/mcp", line)
         assert url, line
-        assert "default" in line_of(process.stderr)
+        assert line_of(process.stderr) == f"Made the board default in the new store {shell.store}."
         told = line_of(process.stderr)
         key = KEY.search(told)
         assert key, told
@@ -158,5 +158,13 @@ def test_over_the_standard_streams_a_key_file_opens_the_agent(shell: Shell) -> N
     file.write_text(key, encoding="ascii")
     with serving(shell, "--stdio", "--key-file", str(file)) as process:
         assert "result" in ask(process, 1, "tools/list", {})
-    with serving(shell, "--stdio") as process:
+
+
+@pytest.mark.parametrize(("key", "words"), [("", "No API key."), ("pk_wrong", "The key in PULSE_KG_API_KEY is not valid")])
+def test_over_the_standard_streams_a_key_that_is_none_is_told_at_the_start(shell: Shell, key: str, words: str) -> None:
+    shell.done("boards", "create", "default")
+    with serving(shell, "--stdio", PULSE_KG_API_KEY=key) as process:
+        told = line_of(process.stderr)
         assert ask(process, 1, "tools/list", {})["error"]["code"] == 401
+    assert told.startswith(words)
+    assert told.endswith("Until then every request is refused.")

@@ -70,10 +70,27 @@ class TestText:
             "supersedes PEP 345 Metadata for Python Software Packages 1.2",
             "row 6 of the audit log",
             "pulse-kg boards create web",
+            "export PULSE_KG_API_KEY=pk_…",
         ],
     )
     def test_it_shows(self, text: str, fact: str) -> None:
         assert fact in text
+
+    def test_the_next_steps_begin_with_the_path_where_the_program_is_not_on_it(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        venv = tmp_path / ".venv"
+        (venv / "bin").mkdir(parents=True)
+        (venv / "bin" / "activate").touch()
+        monkeypatch.setattr("pulse_kg.cli.demo.sys.prefix", str(venv))
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.chdir(tmp_path)
+        assert demo._next_steps()[0][0] == ". .venv/bin/activate"
+        monkeypatch.chdir(venv / "bin")
+        assert demo._next_steps()[0][0] == f". {venv}/bin/activate"
+        program = tmp_path / "pulse-kg"
+        program.touch(mode=0o755)
+        assert demo._next_steps()[0][0] == "pulse-kg boards create web"
 
     def test_it_fits_into_80_columns_without_control_codes(self, text: str) -> None:
         assert max(map(len, text.splitlines())) <= 80

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -13,8 +16,9 @@ from typing import Any
 import pytest
 
 from pulse_kg.cli.ingest import run_ingest
-from pulse_kg.cli.peps import links_of, read_documents
-from pulse_kg.errors import InvalidArgument, Unauthorized
+from pulse_kg.cli.ingest_view import progress_on_stderr
+from pulse_kg.cli.peps import Document, links_of, read_documents
+from pulse_kg.errors import InvalidArgument
 from pulse_kg.mcp.envelope import refusal
 from pulse_kg.mcp.host import CallerHandle, ToolHost, ToolOutcome
 from tests.support.cli import Shell
@@ -62,8 +66,8 @@ class Loader:
     code: int = 0
     err: str = ""
 
-    def load(self, data: bytes, *, host: ToolHost | None = None, **options: Any) -> Any:
-        """The JSON summary."""
+    def load(self, data: bytes, *, host: ToolHost | None = None, as_json: bool = True, **options: Any) -> Any:
+        """The JSON summary, or the text for a reader."""
         file = self.folder / "history.jsonl"
         file.write_bytes(data)
         self.capsys.readouterr()
@@ -71,12 +75,12 @@ class Loader:
             file,
             board_id="alpha",
             host=host or self.world.host,
-            api_key=self.agent.api_key,
-            as_json=True,
+            caller=self.world.host.authenticate(self.agent.api_key),
+            as_json=as_json,
             **{"sleep": self.slept.append, **options},
         )
         out, self.err = self.capsys.readouterr()
-        return json.loads(out)
+        return json.loads(out) if as_json else out
 
     def counts(self) -> Mapping[str, int]:
         return self.world.container.graph.counts("alpha")
@@ -305,7 +309,7 @@ class TestRefusals:
                 raise KeyboardInterrupt
             return None
 
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt, match=r"^Interrupted after session 1 of 2; run the same command again to go on\.$"):
             loader.load(lines(*map(pep, range(1, 5))), session_size=2, host=Meddler(loader.world.host, before=interrupt))
         assert (loader.open_sessions(), loader.counts()["nodes"]) == (0, 2)
         loader.load(lines(*map(pep, range(1, 5))), session_size=2)
@@ -316,10 +320,34 @@ class TestRefusals:
         summary = stranger.load(lines(pep(1)))
         assert (stranger.code, summary["error"]["code"]) == (1, "permission_denied")
 
-    def test_a_key_that_is_none_is_refused_at_once(self, loader: Loader) -> None:
-        loader.agent = Agent(loader.world, "pk_wrong", "agt_0", "nobody")
-        with pytest.raises(Unauthorized):
-            loader.load(lines(pep(1)))
+    @pytest.mark.parametrize(
+        ("code", "status", "retryable", "again"),
+        [
+            ("permission_denied", 403, False, False),
+            ("internal_error", 500, False, False),
+            ("embedding_model_mismatch", 503, False, False),
+            ("commit_conflict", 409, False, True),
+            ("store_unavailable", 503, True, True),
+        ],
+    )
+    def test_a_reader_is_told_to_go_on_only_where_that_helps(
+        self, loader: Loader, code: str, status: int, retryable: bool, again: bool
+    ) -> None:
+        def late(tool: str, nth: int) -> ToolOutcome | None:
+            return refused(code, status, retryable=retryable) if tool == "commit_consolidation" and nth >= 2 else None
+
+        out = loader.load(lines(pep(1), pep(2)), session_size=1, host=Meddler(loader.world.host, before=late), as_json=False)
+        assert loader.code == 1
+        assert "1 decision, 0 alternatives, 0 edges" in out
+        told = loader.err.splitlines()
+        assert f"Error: commit_consolidation answered {code}: No." in told
+        assert told[-1] == "1 of 2 sessions are done." + " Run the same command again to go on." * again
+
+    def test_where_nothing_was_done_a_reader_gets_the_error_alone(self, loader: Loader) -> None:
+        stranger = Loader(loader.world, loader.world.agent("eve", boards=("beta",)), loader.folder, loader.capsys)
+        assert stranger.load(lines(pep(1)), as_json=False) == ""
+        assert len(stranger.err.splitlines()) == 1
+        assert stranger.err.startswith("Error: begin_consolidation answered permission_denied: ")
 
 
 class TestProposals:
@@ -400,6 +428,81 @@ class TestProgram:
         assert "line 2: is not JSON" in ran.err
         assert "line 3: decision.title" in ran.err
         assert shell.done("boards", "show", "alpha")["counts"]["nodes"] == 0
+
+    def test_of_many_bad_lines_a_reader_sees_ten_and_how_many_more(self, shell: Shell) -> None:
+        file = shell.folder / "peps.jsonl"
+        file.write_bytes(b"{\n" * 25)
+        told = shell.run("ingest", str(file), "--board", "alpha").err.splitlines()
+        assert len(told) == 12
+        assert told[0].startswith("Error: 25 lines")
+        assert told[-1] == "  and 15 more"
+        assert len(shell.run("ingest", str(file), "--board", "alpha", "--json").error["details"]["problems"]) == 25
+
+    def test_what_is_missing_is_told_in_our_own_words(self, shell: Shell) -> None:
+        file = shell.folder / "peps.jsonl"
+        file.write_bytes(b'{"pep": "1", "title": 2, "requires": 3, "replaces": [-1], "rejected": [{}, 4]}\n[]\n')
+        told = shell.run("ingest", str(file), "--board", "alpha", "--json").error["details"]["problems"]
+        assert {p["path"].removeprefix("line "): p["problem"] for p in told} == {
+            "1: pep": "must be a whole number",
+            "1: title": "must be a text",
+            "1: status": "is required",
+            "1: created": "is required",
+            "1: requires": "must be a list",
+            "1: replaces.0": "must be 0 or more",
+            "1: rejected.0.title": "is required",
+            "1: rejected.1": "must be a JSON object",
+            "2": "must be a JSON object",
+        }
+
+    def test_the_file_may_come_from_standard_input(self, shell: Shell) -> None:
+        ran = shell.run("ingest", "-", "--board", "alpha", "--json", stdin=lines(pep(1)))
+        assert (ran.code, ran.json["file"], ran.json["decisions_added"]) == (0, "stdin", 1)
+
+    def test_the_help_says_what_a_line_holds(self, shell: Shell) -> None:
+        shown = shell.bare("ingest", "--help").out
+        for name, found in Document.model_fields.items():
+            assert re.search(rf"^  {name} +(required: )?", shown, re.MULTILINE)
+            assert (re.search(rf"^  {name} +required: ", shown, re.MULTILINE) is not None) == found.is_required(), name
+
+    @pytest.mark.parametrize(
+        ("key", "message"),
+        [("", "No API key. Set PULSE_KG_API_KEY"), ("pk_wrong", "The key in PULSE_KG_API_KEY is not valid: was it rotated")],
+    )
+    def test_a_key_that_is_none_is_refused_with_what_to_do(self, shell: Shell, key: str, message: str) -> None:
+        ran = shell.run("ingest", "-", "--board", "alpha", stdin=lines(pep(1)), PULSE_KG_API_KEY=key)
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.startswith(f"Error: {message}")
+
+    def test_an_interrupt_tells_how_far_it_came(self, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(*_arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("pulse_kg.cli.ingest_run.Ingest.take", interrupted)
+        ran = shell.run("ingest", "-", "--board", "alpha", stdin=lines(pep(1)))
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err.strip() == "Interrupted after session 0 of 1; run the same command again to go on."
+
+    def test_on_a_terminal_a_bar_goes_on_with_each_document(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        shown: list[float] = []
+
+        def update(_bar: object, _task: object, *, completed: float | None = None, **_more: object) -> None:
+            shown.extend([] if completed is None else [completed])
+
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        monkeypatch.setattr("rich.progress.Progress.update", update)
+        with progress_on_stderr(3, as_json=False) as progress:
+            progress.begin("session 1 of 2")
+            progress.stated(1)
+            progress.stated(2)
+            progress.end(2)
+            progress.begin("session 2 of 2")
+            progress.stated(1)
+            progress.end(1)
+        assert shown == [1, 2, 2, 3, 3]
 
 
 def test_documents_that_no_session_has_room_for_are_refused(loader: Loader) -> None:

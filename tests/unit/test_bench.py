@@ -10,6 +10,7 @@ import pytest
 from bench import aims, cli, machine
 from bench.judgement import Headers, Proposed, by_similarity_alone, changes, recall, tally
 from bench.parts import NAMES, runner
+from bench.parts.sessions import due
 from bench.stats import Summary, percentile, ratio, repeated
 from pulse_kg.cli.peps import Document
 
@@ -41,6 +42,12 @@ class TestStatistics:
         runs: list[int] = []
         assert repeated(lambda: runs.append(1), times=4, warm_up=2).n == 4
         assert len(runs) == 6
+
+
+def test_what_happens_now_and_then_is_evenly_spread() -> None:
+    assert [n for n in range(60) if due(n, of=60, times=4)] == [14, 29, 44, 59]
+    assert all(due(n, of=60, times=60) for n in range(60))
+    assert sum(due(n, of=60, times=16) for n in range(60)) == 16
 
 
 class TestJudgement:

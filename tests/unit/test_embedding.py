@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,17 @@ from pulse_kg.adapters.embedding import minilm_build
 from pulse_kg.adapters.embedding import onnx as onnx_adapter
 from pulse_kg.adapters.embedding.batching import Deadline, plan_batches, readable
 from pulse_kg.adapters.embedding.hashing import HashingEmbedder
-from pulse_kg.adapters.embedding.model_files import GRAPH, MANIFEST, TOKENIZER, WEIGHTS, FileFacts, Manifest, packaged_weights
+from pulse_kg.adapters.embedding.model_files import (
+    GRAPH,
+    MANIFEST,
+    TOKENIZER,
+    WEIGHTS,
+    FileFacts,
+    Manifest,
+    ModelUnavailable,
+    check_files,
+    packaged_weights,
+)
 from pulse_kg.adapters.embedding.onnx import OnnxEmbedder
 from pulse_kg.errors import EmbedderTimeout, StoreUnavailable
 
@@ -200,12 +211,40 @@ class TestOnnxEmbedder:
             OnnxEmbedder(model_copy).embed(["x"])
 
     @pytest.mark.parametrize("name", [GRAPH, TOKENIZER])
-    def test_a_file_of_the_right_size_and_wrong_content_makes_it_unavailable(self, model_copy: Path, name: str) -> None:
-        size = (model_copy / name).stat().st_size
+    def test_a_single_byte_that_is_another_makes_it_unavailable(self, model_copy: Path, name: str) -> None:
+        content = bytearray((model_copy / name).read_bytes())
+        content[len(content) // 2] ^= 1
         (model_copy / name).unlink()
-        (model_copy / name).write_bytes(b"\xff" * size)
-        with pytest.raises(StoreUnavailable, match="make setup"):
+        (model_copy / name).write_bytes(content)
+        with pytest.raises(ModelUnavailable, match=f"{name} is not as it was built.*delete its folder.*make setup") as refused:
             OnnxEmbedder(model_copy).embed(["x"])
+        assert (refused.value.state, refused.value.retryable) == ("damaged", False)
+
+    def test_the_files_are_read_for_their_digests_once(self, model_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        read: list[str] = []
+        real = FileFacts.of
+
+        def counted(path: Path) -> FileFacts:
+            read.append(path.name)
+            return real(path)
+
+        monkeypatch.setattr(FileFacts, "of", counted)
+        embedder = OnnxEmbedder(model_copy)
+        for _ in range(3):
+            embedder.embed(["x"])
+        assert sorted(read) == [GRAPH, TOKENIZER]
+
+    def test_what_is_missing_is_told_apart_from_what_is_damaged(self, model_copy: Path) -> None:
+        with pytest.raises(ModelUnavailable) as absent:
+            check_files(model_copy / "absent")
+        (model_copy / GRAPH).unlink()
+        with pytest.raises(ModelUnavailable, match=GRAPH) as one:
+            check_files(model_copy)
+        (model_copy / GRAPH).mkdir()
+        with pytest.raises(ModelUnavailable, match=GRAPH) as unreadable:
+            check_files(model_copy)
+        assert [e.value.state for e in (absent, one, unreadable)] == ["missing", "missing", "damaged"]
+        assert not any(e.value.retryable for e in (absent, one, unreadable))
 
     @pytest.mark.parametrize("text", ["[]", "{}", "null", '{"recipe": 1, "files": 3}', "\x00"])
     def test_a_manifest_that_says_nothing_makes_it_unavailable(self, model_copy: Path, text: str) -> None:
@@ -221,6 +260,51 @@ class TestOnnxEmbedder:
             embedder.embed(["x"])
         (model_copy / TOKENIZER).write_bytes(tokenizer)
         assert len(embedder.embed(["x"])) == 1
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+class TestSetup:
+    """`make setup` in a folder of its own, where the interpreter is a script that notes its calls and makes empty files."""
+
+    MODEL = Path(".venv/share/pulse-kg/model")
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        shutil.copy(Path(__file__).parents[2] / "Makefile", tmp_path)
+        builder = Path("layers/core/python/pulse_kg/adapters/embedding/minilm_build.py")
+        for name in ("pyproject.toml", "requirements/dev.txt", "requirements/weights.txt", str(builder), ".venv/.installed"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+        python = tmp_path / ".venv/bin/python"
+        python.parent.mkdir()
+        python.write_text('#!/bin/sh\necho "$@" >> calls\nmkdir -p "$3" && touch "$3"/model.onnx "$3"/tokenizer.json "$3"/model.json\n')
+        python.chmod(0o755)
+        self.setup(tmp_path)
+        return tmp_path
+
+    def setup(self, folder: Path) -> int:
+        """Runs it; how often the builder was called."""
+        (folder / "calls").unlink(missing_ok=True)
+        subprocess.run(["make", "setup"], cwd=folder, check=True, capture_output=True)
+        return len((folder / "calls").read_text().splitlines()) if (folder / "calls").exists() else 0
+
+    def test_what_is_there_is_left_alone(self, folder: Path) -> None:
+        assert self.setup(folder) == 0
+
+    def test_a_model_that_is_gone_is_built_again(self, folder: Path) -> None:
+        shutil.rmtree(folder / self.MODEL)
+        assert [self.setup(folder), self.setup(folder)] == [1, 0]
+
+    @pytest.mark.parametrize("name", [GRAPH, TOKENIZER, MANIFEST])
+    def test_a_file_that_is_gone_is_built_again(self, folder: Path, name: str) -> None:
+        (folder / self.MODEL / name).unlink()
+        assert [self.setup(folder), self.setup(folder)] == [1, 0]
+
+    @pytest.mark.parametrize("name", [GRAPH, TOKENIZER])
+    def test_a_file_that_was_written_to_has_its_digest_read_again(self, folder: Path, name: str) -> None:
+        later = (folder / self.MODEL / MANIFEST).stat().st_mtime + 0.5
+        os.utime(folder / self.MODEL / name, (later, later))
+        assert self.setup(folder) == 1
 
 
 class TestManifest:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from pulse_kg.cli.output import Part, render, write_json
-from pulse_kg.errors import Problem, StoreUnavailable
+from pulse_kg.errors import Problem, PulseError, StoreUnavailable
 from pulse_kg.settings import API_KEY_VARIABLE, PREFIX, LogLevel, Settings
 
 if TYPE_CHECKING:
@@ -19,19 +21,25 @@ if TYPE_CHECKING:
     from pulse_kg.bootstrap import Container
 
 _STORE_VARIABLE = PREFIX + "STORE"
+_SQLITE = "sqlite"  # what the embedded store's own errors call it
 _PROGRESS_STEP = 20  # commits
 
 
-class MissingStore(StoreUnavailable):
-    """There is no store at the place that was named; calling again does not make one."""
+class UnusablePlace(StoreUnavailable):
+    """No store can be at the place that was named; calling again changes nothing."""
 
     retryable: ClassVar[bool] = False
 
+    def __init__(self, message: str) -> None:
+        super().__init__("embedded", f"{message} Another place is named by --store sqlite:PATH or {_STORE_VARIABLE}.")
+
+
+class MissingStore(UnusablePlace):
+    """There is no store at the place that was named; calling again does not make one."""
+
     def __init__(self, path: Path) -> None:
         super().__init__(
-            "embedded",
-            f"There is no store at {path}. Make one with 'pulse-kg boards create BOARD', or try everything with 'pulse-kg demo'; "
-            f"another place is named by --store sqlite:PATH or {_STORE_VARIABLE}.",
+            f"There is no store at {path.absolute()}. Make one with 'pulse-kg boards create BOARD', or try everything with 'pulse-kg demo'."
         )
 
 
@@ -50,17 +58,18 @@ class App:
         self._store: str | None = None
         self._container: Container | None = None
         self._opened: list[Container] = []
+        self._paths: list[Path] = []
         self.json = False
 
-    def choose(self, store: str | None, *, json: bool) -> None:
-        """Takes the options before the command.
+    def choose(self, store: str | None, *, json: bool = False) -> None:
+        """Takes options that every command has; what is not given stays as it is.
 
         Args:
             store: The address of the store; None for that of the environment.
             json: Whether the answer is one JSON document.
         """
-        self._store = store
-        self.json = json
+        self._store = store or self._store
+        self.json = json or self.json
 
     @cached_property
     def settings(self) -> Settings:
@@ -82,6 +91,17 @@ class App:
     def chosen_path(self) -> Path | None:
         """The file of the store, if `--store` named one."""
         return None if self._store is None else self.settings.sqlite_path
+
+    @property
+    def missing_path(self) -> Path | None:
+        """The whole path of the embedded store, while there is none yet."""
+        path = self.settings.sqlite_path
+        if path is None:
+            return None
+        try:
+            return None if path.exists() else path.absolute()
+        except OSError:  # `container` tells what is wrong with it
+            return None
 
     @property
     def api_key(self) -> str | None:
@@ -112,11 +132,19 @@ class App:
 
         from pulse_kg.bootstrap import open_container
 
-        require_embedded(settings, create=create)
+        path = require_embedded(settings, create=create)
         logging.basicConfig(level=settings.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        others, self._paths = self._paths, [path]  # where opening fails, this file is the one
         container = open_container(settings, create=create)
+        self._paths = [*others, path]
         self._opened.append(container)
         return container
+
+    def located(self, error: PulseError) -> str:
+        """The message of an error, and which file it is about if it comes from the embedded store; for this program only, not for tools."""
+        if not (self._paths and error.details.get("store") == _SQLITE):
+            return error.message
+        return f"{error.message} (Store: {', '.join(str(path.absolute()) for path in self._paths)})"
 
     def close(self) -> None:
         """Closes what was opened."""
@@ -149,11 +177,12 @@ class App:
         return tell
 
 
-def require_embedded(settings: Settings, *, create: bool) -> None:
-    """Refuses a store that is not there, and one that this build has not.
+def require_embedded(settings: Settings, *, create: bool) -> Path:
+    """The file of the store; refuses one that is not there, and a store that this build has not.
 
     Raises:
         MissingStore: There is none, and none is to be made.
+        UnusablePlace: What is there can't be a store, or none can be made there.
         InvalidArgument: `aws`, or a folder that is not there.
     """
     from pulse_kg.usecases.boards import refused  # it imports the whole domain, which --help does without
@@ -161,10 +190,24 @@ def require_embedded(settings: Settings, *, create: bool) -> None:
     path = settings.sqlite_path
     if path is None:
         raise refused("This build has only the embedded store", [Problem("store", "the store must be sqlite:PATH, not aws")])
-    if not path.exists() and not create:
-        raise MissingStore(path)
-    if not path.parent.is_dir():
-        raise refused("The store can't be made there", [Problem("store", f"there is no folder {path.parent}")])
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if not create:
+            raise MissingStore(path) from None
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise refused("The store can't be made there", [Problem("store", f"there is no folder {folder}")]) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise UnusablePlace(f"You may not make a file in the folder {folder}, so no store can be made there.") from None
+    except OSError as error:
+        raise UnusablePlace(f"The store {path.absolute()} can't be reached: {error.strerror}.") from None
+    else:
+        if stat.S_ISDIR(mode):
+            raise UnusablePlace(f"{path.absolute()} is a folder, and a store is a file: name one in it.")
+        if not os.access(path, os.R_OK):
+            raise UnusablePlace(f"You may not read the store {path.absolute()}: its owner has to let you.")
+    return path
 
 
 pass_app = click.make_pass_decorator(App)

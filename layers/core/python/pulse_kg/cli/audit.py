@@ -9,7 +9,7 @@ import click
 
 from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Command
-from pulse_kg.cli.output import Part, Table, indented
+from pulse_kg.cli.output import Part, Table, counted, indented, to_the_second
 from pulse_kg.domain.audit import AuditRow
 from pulse_kg.errors import Problem
 from pulse_kg.usecases.boards import refused, require_board
@@ -69,15 +69,24 @@ def _nodes_of(row: Mapping[str, Any]) -> set[str]:
 
 
 def _table(rows: list[AuditRow], names: Mapping[str, str]) -> Table:
-    shown = [(r["audit_row_id"], r["committed_at"], names.get(r["agent_id"], r["agent_id"]), _what(r), r["session_id"]) for r in rows]
-    return Table(("commit", "at", "by", "what", "session"), shown, "No row.")
+    shown = [
+        (r["audit_row_id"], to_the_second(r["committed_at"]), names.get(r["agent_id"], r["agent_id"]), _what(r), r["session_id"])
+        for r in rows
+    ]
+    return Table(("commit", "at", "by", "what", "session"), shown, "No row.", texts=("what",))
 
 
 def _what(row: Mapping[str, Any]) -> str:
     if row["kind"] == "administration":
-        return f"{row['action']} {row['node_id']}: {row['reason']}"
+        return f"{_action(row)} {row['node_id']}: {row['reason']}"
     source = row["source"]
     done = [f"{len(entries)} {name}" for name, entries in row["applied"].items() if entries]
-    edges = len(row["edges_added"])
-    done += [f"{edges} edge{'s' if edges > 1 else ''}"] if edges else []
+    done += [counted(len(row["edges_added"]), "edge")] if row["edges_added"] else []
     return f"{source['source_type']}:{source['source_id']} v{source['source_version']}: {', '.join(done) or 'nothing new'}"
+
+
+def _action(row: Mapping[str, Any]) -> str:
+    if row["action"] != "curate":
+        return str(row["action"])
+    boost = row["priority_boost"]
+    return ("curate" if row["curated"] else "curate off") + ("" if boost is None else f" (boost {boost:g})")

@@ -7,12 +7,12 @@ import click
 from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Group
 from pulse_kg.cli.documents import board_document
-from pulse_kg.cli.output import Part, Table
+from pulse_kg.cli.output import Part, Table, counted, to_the_second
 from pulse_kg.domain.schema import NODE_TYPES
 from pulse_kg.errors import StoreUnavailable
 from pulse_kg.usecases.boards import BoardOverview, add_attribute, check_new_board, create_board, erase_board, set_board, show_board
 
-_AGES_OUT = "Copies outside the stores age out by themselves: backups of the file, and exports that were made."
+_NOT_TOUCHED = "Not touched, and yours to remove: backups of the file, exports."
 
 
 @click.group(cls=Group, examples=("pulse-kg boards create web --name 'Web team'", "pulse-kg boards list"))
@@ -27,9 +27,11 @@ def boards() -> None:
 def create(app: App, board: str, name: str | None) -> None:
     """Make BOARD, and the store if it is missing."""
     check_new_board(board, name)  # before the store is made
+    new_store = app.missing_path
     container = app.container(create=True)
     made = create_board(board, name, boards=container.boards, now=container.clock.now())
-    app.answer(board_document(made), f"Made the board {board}. Next: pulse-kg agents create NAME --preset Spec --board {board}")
+    where = f" in the new store {new_store}" if new_store is not None else ""
+    app.answer(board_document(made), f"Made the board {board}{where}. Next: pulse-kg agents create NAME --preset Spec --board {board}")
 
 
 @boards.command("list", examples=("pulse-kg boards list",))
@@ -39,7 +41,8 @@ def list_boards(app: App) -> None:
     found = app.container().boards.boards()
     rows = [(b.board_id, b.name, b.commit_seq, "erasing" if b.erasing else None) for b in found]
     empty = "There is no board yet. Make one with: pulse-kg boards create BOARD"
-    app.answer({"boards": [board_document(b) for b in found]}, Table(("board", "name", "commits", "state"), rows, empty))
+    table = Table(("board", "name", "commits", "state"), rows, empty, texts=("name",))
+    app.answer({"boards": [board_document(b) for b in found]}, table)
 
 
 @boards.command("show", examples=("pulse-kg boards show web",))
@@ -126,16 +129,21 @@ def erase(app: App, board: str, *, yes: bool) -> None:
         listed = ", ".join(f"{count} {kind}" for kind, count in remaining.items())
         message = f"Traces of the board are left: {listed}. Erase it again to go on."
         raise StoreUnavailable("board", message, {"left": remaining})
-    document = {"board_id": board, "erased": True, "left": dict(left), "ages_out": _AGES_OUT}
-    app.answer(document, f"Erased the board {board}; no trace is left, and its id is not used again.", _AGES_OUT)
+    document = {"board_id": board, "erased": True, "left": dict(left), "ages_out": _NOT_TOUCHED}
+    app.answer(document, f"Erased the board {board}; no trace is left, and its id is not used again.", _NOT_TOUCHED)
 
 
 def _would_remove(app: App, board: str) -> str:
     container = app.container()
     overview = show_board(board, boards=container.boards, graph=container.graph, sessions=container.sessions, now=container.clock.now())
     counts, commits = overview.counts, overview.board.commit_seq
-    listed = f"{counts['nodes']} nodes, {counts['edges']} edges, {commits} commits with audit rows, {counts['open_sessions']} open sessions"
-    return f"This would remove the board {board} for good: {listed}. Nothing was removed; say --yes to do it."
+    listed = (
+        counted(counts["nodes"], "node"),
+        counted(counts["edges"], "edge"),
+        counted(commits, "commit with its audit row", "commits with audit rows"),
+        counted(counts["open_sessions"], "open session"),
+    )
+    return f"This would remove the board {board} for good: {', '.join(listed)}. Nothing was removed; say --yes to do it."
 
 
 def _overview_parts(overview: BoardOverview) -> list[Part]:
@@ -143,12 +151,12 @@ def _overview_parts(overview: BoardOverview) -> list[Part]:
     facts = [
         ("board", board.board_id),
         ("name", board.name),
-        ("created", board_document(board)["created_at"]),
+        ("created", to_the_second(board_document(board)["created_at"])),
         ("last commit", board.commit_seq),
         *((name.replace("_", " "), count) for name, count in overview.counts.items()),
         *((name, _shown(value)) for name, value in overview.settings.items()),
     ]
-    parts: list[Part] = [Table(("fact", "value"), facts)]
+    parts: list[Part] = [Table(("fact", "value"), facts, texts=("value",))]
     added = [(t, key, kind) for t in NODE_TYPES for key, kind in sorted(board.added_attributes.get(t, {}).items())]
     return [*parts, Table(("type", "added attribute", "kind"), added)] if added else parts
 

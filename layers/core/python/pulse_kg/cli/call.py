@@ -10,7 +10,12 @@ import click
 from pulse_kg.cli.app import App
 from pulse_kg.cli.commands import Command
 from pulse_kg.cli.output import write_json
+from pulse_kg.domain.permissions import nearest
+from pulse_kg.errors import ToolNotFound, Unauthorized
 from pulse_kg.mcp import envelope, jsontext
+from pulse_kg.mcp.host import TOOL_PREFIX, CallerHandle, ToolHost
+from pulse_kg.mcp.tools import TOOL_NAMES
+from pulse_kg.settings import API_KEY_VARIABLE
 
 key_file_option = click.option(
     "--key-file",
@@ -19,20 +24,29 @@ key_file_option = click.option(
 )
 
 
+class KeyRefused(Unauthorized):
+    """There is no key, or not one that opens an agent, for a person at the command line, who can mend it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self.message = message
+
+
 @click.command(
     cls=Command,
     examples=(
         """pulse-kg call begin_consolidation '{"board_id": "web", "source_type": "spec", "source_id": "s1", "source_version": 1}'""",
-        """pulse-kg call get_decision_history - < arguments.json""",
-        """pulse-kg call schema_info '{"board_id": "web"}' --key-file ./ann.key""",
+        """pulse-kg call add_node_candidate - < arguments.json""",
+        """pulse-kg call commit_consolidation '{"session_id": "kgs_01J…"}' --key-file ./ann.key""",
     ),
+    sections={"Tools": ", ".join(TOOL_NAMES)},
 )
 @click.argument("tool")
-@click.argument("arguments", metavar="JSON", default="{}")
+@click.argument("arguments", metavar="[JSON]", default="{}")
 @key_file_option
 @click.pass_context
 def call(ctx: click.Context, tool: str, arguments: str, key_file: Path | None) -> None:
-    """Call TOOL with the arguments JSON (an object, or - to read it from standard input).
+    """Call TOOL with the arguments JSON: an object in single quotes, - to read it from standard input, nothing for {}.
 
     Writes the answer or the error envelope, and exits with 1 for the latter. The key comes from PULSE_KG_API_KEY.
     """
@@ -42,12 +56,42 @@ def call(ctx: click.Context, tool: str, arguments: str, key_file: Path | None) -
     try:
         value = jsontext.decode(text)
     except jsontext.MalformedJson as error:
-        raise click.BadParameter(f"not JSON that can be read: {error.reason}", ctx, param_hint="JSON") from None
+        hint = "" if arguments == "-" else ". Put the JSON in single quotes, or the shell takes its quotes away"
+        raise click.BadParameter(f"not JSON that can be read: {error.reason}{hint}.", ctx, param_hint="JSON") from None
     host = app.container().tool_host()
-    caller = host.authenticate(read_key(app, key_file))
+    _check_tool(tool.removeprefix(TOOL_PREFIX))
+    caller = opened(host, app, key_file)
     outcome = host.call(caller, tool, value, correlation_id=envelope.new_correlation_id())
     write_json(outcome.body)
     ctx.exit(1 if outcome.is_error else 0)
+
+
+def opened(host: ToolHost, app: App, key_file: Path | None) -> CallerHandle:
+    """The agent of the caller's key.
+
+    Raises:
+        KeyRefused: There is no key, or it opens none; what to do is said.
+        click.UsageError: The file can't be read.
+    """
+    key = read_key(app, key_file)
+    if key is None and key_file is not None:
+        raise KeyRefused(f"The key file {key_file} is empty. 'pulse-kg agents create' makes a key.")
+    if key is None:
+        raise KeyRefused(f"No API key. Set {API_KEY_VARIABLE} or name --key-file; 'pulse-kg agents create' makes one.")
+    try:
+        return host.authenticate(key)
+    except Unauthorized:
+        where = API_KEY_VARIABLE if key_file is None else f"the key file {key_file}"
+        raise KeyRefused(
+            f"The key in {where} is not valid: was it rotated, or its agent revoked? 'pulse-kg keys rotate NAME' makes a new one."
+        ) from None
+
+
+def _check_tool(name: str) -> None:
+    if name not in TOOL_NAMES:
+        near = nearest(name, TOOL_NAMES)
+        hint = f" (nearest: '{near}')" if near else ""
+        raise ToolNotFound(f"There is no tool '{name}'{hint}. The tools are {', '.join(TOOL_NAMES)}.", {"tools": list(TOOL_NAMES)})
 
 
 def read_key(app: App, key_file: Path | None) -> str | None:

@@ -41,6 +41,11 @@ class Refused(Exception):
         """What the tool says to do next."""
         return str(self.body["error"]["message"])
 
+    @property
+    def passing(self) -> bool:
+        """Whether the same work may succeed when it is begun again: the store was away or busy, or others changed the board."""
+        return bool(self.body["error"]["retryable"]) or self.code == "commit_conflict"
+
 
 class Tools:
     """The write tools; a refusal is raised.

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from pulse_kg.cli.app import App
 from pulse_kg.settings import parse_store
+
+Section = str | Sequence[tuple[str, str]]
+"""A part of a help: prose, or terms with their meanings."""
+
+_CHECKOUT_DEPTH = 5  # cli, pulse_kg, python, core, layers
 
 
 class Command(click.Command):
@@ -19,17 +25,25 @@ class Command(click.Command):
     Args:
         args: As click.Command.
         examples: Lines for the end of the help.
+        sections: Heading → what stands under it, before the examples.
         kwargs: As click.Command.
     """
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, examples: Sequence[str] = (), sections: Mapping[str, Section] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.append(_json_option())
+        self.params += _common_options()
         self.examples = tuple(examples)
+        self.sections = dict(sections or {})
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the examples."""
+        """Writes the sections and the examples."""
         super().format_epilog(ctx, formatter)
+        for heading, section in self.sections.items():
+            with formatter.section(heading):
+                if isinstance(section, str):
+                    formatter.write_text(section)
+                else:
+                    formatter.write_dl(list(section))
         _write_examples(self.examples, formatter)
 
 
@@ -40,7 +54,7 @@ class Group(click.Group):
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.append(_json_option())
+        self.params += _common_options()
         self.examples = tuple(examples)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -61,10 +75,12 @@ class Lazy:
     Attributes:
         place: ``module:name``.
         summary: One line.
+        listed: Whether it is in the list; asked when the list is shown.
     """
 
     place: str
     summary: str
+    listed: Callable[[], bool] = lambda: True
 
 
 class LazyGroup(click.Group):
@@ -85,7 +101,7 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order given."""
         del ctx
-        return list(self.lazy)
+        return [name for name, found in self.lazy.items() if found.listed()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Imports a command."""
@@ -99,9 +115,8 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands without importing them."""
-        del ctx
         with formatter.section("Commands"):
-            formatter.write_dl([(name, found.summary) for name, found in self.lazy.items()])
+            formatter.write_dl([(name, self.lazy[name].summary) for name in self.list_commands(ctx)])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the examples."""
@@ -117,15 +132,31 @@ def checked_store(_ctx: click.Context, _parameter: click.Parameter, value: str |
         raise click.BadParameter(str(error)) from None
 
 
-def _json_option() -> click.Option:
-    def note(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+def benchmark_root() -> Path | None:
+    """The checkout that this package runs from, if it has the benchmark."""
+    parents = Path(__file__).resolve().parents
+    root = parents[min(_CHECKOUT_DEPTH, len(parents) - 1)]
+    return root if (root / "bench" / "__main__.py").is_file() else None
+
+
+def _common_options() -> list[click.Parameter]:
+    def take_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
         app = ctx.find_object(App)
         if value and app is not None:
             app.json = True
 
-    return click.Option(
-        ["--json"], is_flag=True, expose_value=False, is_eager=True, callback=note, help="One JSON document on standard output."
-    )
+    def take_store(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        app, store = ctx.find_object(App), checked_store(ctx, parameter, value)
+        if store is not None and app is not None:
+            app.choose(store)
+
+    return [
+        # It belongs before the command, where the help has it; who puts it after means the same.
+        click.Option(["--store"], expose_value=False, hidden=True, callback=take_store),
+        click.Option(
+            ["--json"], is_flag=True, expose_value=False, is_eager=True, callback=take_json, help="One JSON document on standard output."
+        ),
+    ]
 
 
 def _write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:

@@ -5,6 +5,9 @@ It makes a store of its own, serves it as `pulse-kg serve` does, and talks to it
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -42,7 +45,8 @@ _TOOLS: Final = (
 _NEXT: Final = (
     ("pulse-kg boards create web", "a board of yours"),
     ("pulse-kg agents create ann --preset Spec --board web", "shows a key once"),
-    ("pulse-kg serve", "MCP for that key"),
+    ("export PULSE_KG_API_KEY=pk_…", "that key, for call and ingest"),
+    ("pulse-kg serve", "MCP, for any key"),
 )
 
 
@@ -84,13 +88,23 @@ def run_demo(
             checks.expect("The server starts and stops.", holds=False, seen=str(error))
     seconds = round(monotonic() - started, 1)
     if screen is not None:
-        screen.end(checks, f"{document.get('mcp_requests', 0)} MCP requests, {seconds:.1f} s.", _NEXT)
+        screen.end(checks, f"{document.get('mcp_requests', 0)} MCP requests, {seconds:.1f} s.", _next_steps())
         if keep is not None and not checks.failures:
             screen.line(f"The store is kept: pulse-kg --store sqlite:{keep} audit {BOARD}")
     else:
         shown = [{"check": what, "holds": holds} for what, holds in checks.done]
         write_json({"ok": not checks.failures, "seconds": seconds, **document, "checks": shown})
     return 1 if checks.failures else 0
+
+
+def _next_steps() -> list[tuple[str, str]]:
+    activate = Path(sys.prefix) / "bin" / "activate"
+    if shutil.which("pulse-kg") is not None or not activate.is_file():
+        return list(_NEXT)
+    # From the checkout's root; from bin itself it would be a word that the shell looks for on the PATH.
+    root = Path(sys.prefix).parent
+    shown = activate.relative_to(root) if Path.cwd() == root else activate
+    return [(f". {shlex.quote(str(shown))}", "puts pulse-kg on the PATH"), *_NEXT]
 
 
 def _play(settings: Settings, log: Path, screen: Screen | None, checks: Checks) -> dict[str, Any]:

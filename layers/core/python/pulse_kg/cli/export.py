@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,10 +12,12 @@ import click
 from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Command
 from pulse_kg.cli.documents import board_document, edge_document, node_document
+from pulse_kg.cli.output import counted
 from pulse_kg.domain.model import Board
 from pulse_kg.domain.schema import SCHEMA_VERSION
+from pulse_kg.errors import Problem
 from pulse_kg.mcp import jsontext
-from pulse_kg.usecases.boards import require_board
+from pulse_kg.usecases.boards import refused, require_board
 
 if TYPE_CHECKING:
     from pulse_kg.ports.graph import GraphStore
@@ -36,13 +37,18 @@ def export(app: App, board: str, form: str, output: Path | None) -> None:
         raise click.UsageError("With --json, --output FILE says where the export goes.")
     container = app.container()
     exported = _Export(require_board(board, container.boards), container.graph)
-    with ExitStack() as stack:
-        target: BinaryIO = sys.stdout.buffer if output is None else stack.enter_context(_opened(output))
-        exported.write(form, target)
-        target.flush()
-    if output is not None:
+    if output is None:
+        exported.write(form, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        try:
+            with _opened(output) as target:
+                exported.write(form, target)
+        except OSError as error:
+            raise refused("The export is not complete", [Problem("output", f"{output} can't be written: {error.strerror}")]) from None
         document = {"board_id": board, "format": form, "file": str(output), "commit_seq": exported.board.commit_seq, **exported.counts}
-        app.answer(document, f"Wrote {exported.counts['nodes']} nodes and {exported.counts['edges']} edges to {output}.")
+        written = f"{counted(exported.counts['nodes'], 'node')} and {counted(exported.counts['edges'], 'edge')}"
+        app.answer(document, f"Wrote {written} to {output}.")
 
 
 def _opened(path: Path) -> BinaryIO:

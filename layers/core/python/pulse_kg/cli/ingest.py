@@ -6,6 +6,7 @@ is not opened, and what a new session states again is a NOOP.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,13 +18,16 @@ from pulse_kg.cli.client import Call
 from pulse_kg.cli.client_tools import Refused, Sleep, Tools, patient
 from pulse_kg.cli.ingest_run import Ingest, Report
 from pulse_kg.cli.ingest_view import progress_on_stderr, summary_lines
-from pulse_kg.cli.output import write_json
+from pulse_kg.cli.output import counted, write_json
 from pulse_kg.cli.peps import batches, closing_links, links_of, read_documents
 from pulse_kg.mcp.envelope import new_correlation_id
-from pulse_kg.mcp.host import ToolHost
+from pulse_kg.mcp.host import CallerHandle, ToolHost
 
 SESSION_SIZE: Final = 40
 """Decisions of a session, unless told otherwise."""
+
+_STDIN: Final = "-"
+_AGAIN: Final = "run the same command again to go on."
 
 
 def run_ingest(
@@ -31,7 +35,7 @@ def run_ingest(
     *,
     board_id: str,
     host: ToolHost,
-    api_key: str | None,
+    caller: CallerHandle,
     as_json: bool,
     session_size: int = SESSION_SIZE,
     node_limit: int = 500,
@@ -42,10 +46,10 @@ def run_ingest(
     """Loads a file into a board, and tells what became of it.
 
     Args:
-        file: JSON lines.
+        file: JSON lines; ``-`` is standard input.
         board_id: A board that the key's agent may write to.
         host: The tools.
-        api_key: The agent's key.
+        caller: The agent.
         as_json: Whether the summary is one JSON document on standard output.
         session_size: The most decisions of a session, 1 or more.
         node_limit: The most node candidates of a session.
@@ -58,31 +62,33 @@ def run_ingest(
 
     Raises:
         InvalidArgument: The file can't be read; nothing was ingested.
-        Unauthorized: The key is none.
-        KeyboardInterrupt: From outside; the session that was open is aborted.
+        KeyboardInterrupt: From outside, with how far it came; the session that was open is aborted.
     """
     started = monotonic()
-    documents = read_documents(file.read_bytes())
+    name, data = ("stdin", sys.stdin.buffer.read()) if str(file) == _STDIN else (file.name, file.read_bytes())
+    documents = read_documents(data)
     links, foreign = links_of(documents)
     planned = batches(documents, links, size=session_size, node_limit=node_limit, edge_limit=edge_limit)
-    report = Report(file=file.name, board_id=board_id, documents=len(documents), planned=len(planned))
+    report = Report(file=name, board_id=board_id, documents=len(documents), planned=len(planned))
     report.without_end(foreign)
     refusal: Refused | None = None
     with progress_on_stderr(len(documents), as_json=as_json) as progress:
-        tools = Tools(patient(_calling(host, api_key), sleep, progress.note))
-        ingest = Ingest(tools, report, closing_links(links), source_id=file.name)
+        tools = Tools(patient(_calling(host, caller), sleep, progress.note))
+        ingest = Ingest(tools, report, closing_links(links), source_id=name, stated=progress.stated)
         try:
             for batch in planned:
+                progress.begin(f"session {batch.number} of {len(planned)}")
                 ingest.take(batch)
-                progress.advance(len(batch.documents), f"session {batch.number} of {len(planned)}")
+                progress.end(len(batch.documents))
         except Refused as refused:
             refusal = refused
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"Interrupted after session {report.finished} of {len(planned)}; {_AGAIN}") from None
     report.seconds = round(monotonic() - started, 2)
     return _tell(report, refusal, as_json=as_json)
 
 
-def _calling(host: ToolHost, api_key: str | None) -> Call:
-    caller = host.authenticate(api_key)
+def _calling(host: ToolHost, caller: CallerHandle) -> Call:
     return lambda tool, arguments: host.call(caller, tool, dict(arguments), correlation_id=new_correlation_id())
 
 
@@ -90,11 +96,15 @@ def _tell(report: Report, refused: Refused | None, *, as_json: bool) -> int:
     if as_json:
         refusal: dict[str, Any] = {} if refused is None else refused.body
         write_json({**report.document(), **refusal})
-    else:
+        return 0 if refused is None else 1
+    if refused is None or report.finished:
         for line in summary_lines(report):
             click.echo(line)
-        if refused is not None:
-            click.echo(f"Error: {refused.tool} answered {refused.code}: {refused.message}", err=True)
-            done = report.sessions + report.nothing_changed
-            click.echo(f"{done} of {report.planned} sessions are done. Run the same command again to go on.", err=True)
-    return 0 if refused is None else 1
+    if refused is None:
+        return 0
+    click.echo(f"Error: {refused.tool} answered {refused.code}: {refused.message}", err=True)
+    after = [f"{report.finished} of {counted(report.planned, 'session')} are done."] if report.finished else []
+    after += [_AGAIN.capitalize()] if refused.passing else []
+    if after:
+        click.echo(" ".join(after), err=True)
+    return 1

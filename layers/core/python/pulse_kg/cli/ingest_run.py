@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -58,6 +58,11 @@ class Report:
     implied: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     seconds: float = 0.0
+
+    @property
+    def finished(self) -> int:
+        """Sessions that need not be done again."""
+        return self.sessions + self.nothing_changed
 
     def without_end(self, links: Iterable[Link]) -> None:
         """Notes edges to documents that the file does not have."""
@@ -121,13 +126,17 @@ class Ingest:
         report: Where it is counted.
         closing: Edges that contradict earlier ones of the file; left out only where a commit refuses a session for a cycle.
         source_id: What the sessions' artifacts are named by.
+        stated: Told for each document how many of the batch are stated.
     """
 
-    def __init__(self, tools: Tools, report: Report, closing: frozenset[Link], *, source_id: str) -> None:
+    def __init__(
+        self, tools: Tools, report: Report, closing: frozenset[Link], *, source_id: str, stated: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._tools = tools
         self._report = report
         self._closing = closing
         self._source_id = source_id
+        self._tell_stated = stated
         self._node_of: dict[str, str] = {}
         self._ref_of: dict[str, str] = {}
         self._stated: dict[str, Mapping[str, Any]] = {}
@@ -169,17 +178,18 @@ class Ingest:
 
     def _state(self, session: _Session, without: frozenset[Link]) -> list[tuple[Link, str]]:
         decisions: dict[int, dict[str, str]] = {}
-        for document in session.batch.documents:
+        for number, document in enumerate(session.batch.documents, 1):
             candidates = [self._add(session, ref, node) for ref, node in refs_of(document)]
             session.own.update(candidates)
             decisions[document.pep] = {"candidate_id": candidates[0]}
             for alternative in candidates[1:]:
                 self._tools.add_edge(session.session_id, decisions[document.pep], "relates_to", {"candidate_id": alternative})
+            self._tell_stated(number)
         skipped: list[tuple[Link, str]] = []
         for link in (x for x in session.batch.links if x not in without):
-            for number in (link.src, link.dst):
-                if number not in decisions:
-                    decisions[number] = self._end(session, number)
+            for end in (link.src, link.dst):
+                if end not in decisions:
+                    decisions[end] = self._end(session, end)
             src, dst = decisions[link.src], decisions[link.dst]
             try:
                 self._tools.add_edge(session.session_id, src, link.rel, dst)

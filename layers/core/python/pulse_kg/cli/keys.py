@@ -7,6 +7,7 @@ import click
 from pulse_kg.cli.agents import ONCE
 from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Group
+from pulse_kg.cli.output import counted
 from pulse_kg.usecases.identity import revoke_keys, rotate_key
 
 
@@ -23,7 +24,7 @@ def rotate(app: App, name: str) -> None:
     container = app.container()
     issued = rotate_key(name, identity=container.identity, ids=container.ids, now=container.clock.now())
     document = {"agent_id": issued.agent.agent_id, "name": name, "api_key": issued.api_key, "keys_revoked": issued.keys_revoked}
-    app.answer(document, f"API key: {issued.api_key}", ONCE, f"Older keys that ended: {issued.keys_revoked}.")
+    app.answer(document, f"API key: {issued.api_key}", ONCE, f"{counted(issued.keys_revoked, 'older key')} ended.")
 
 
 @keys.command("revoke", examples=("pulse-kg keys revoke ann",))
@@ -34,4 +35,4 @@ def revoke(app: App, name: str) -> None:
     container = app.container()
     agent, ended = revoke_keys(name, identity=container.identity, now=container.clock.now())
     document = {"agent_id": agent.agent_id, "name": name, "keys_revoked": ended}
-    app.answer(document, f"Keys of {name} that ended: {ended}. A new one: pulse-kg keys rotate {name}")
+    app.answer(document, f"{counted(ended, 'key')} of {name} ended. A new one: pulse-kg keys rotate {name}")

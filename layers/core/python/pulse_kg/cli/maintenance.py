@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,9 @@ from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Command, checked_store
 from pulse_kg.cli.output import Table
 from pulse_kg.usecases.boards import require_board
+
+_SHOWN = 20  # findings
+_MOST = 200  # findings of a board that the document has
 
 
 @click.command(cls=Command, examples=("pulse-kg verify", "pulse-kg verify --board web --json"))
@@ -42,9 +47,20 @@ def verify(ctx: click.Context, board_id: str | None) -> None:
     ]
     columns = ("board", "clean", "commits", "nodes", "edges", "vectors")
     table = Table(columns, [[b["board_id"], *(b[c] for c in columns[1:])] for b in boards], "There is no board, and so nothing wrong.")
-    findings = (f"{b['board_id']}: {finding}" for b in boards for finding in b["findings"])
-    app.answer({"clean": clean, "boards": boards}, table, *findings)
+    app.answer({"clean": clean, "boards": boards}, table, *_wrong(app, boards))
     ctx.exit(0 if clean else 1)
+
+
+def _wrong(app: App, boards: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The findings for a reader, and what to do about them."""
+    findings = [f"{b['board_id']}: {finding}" for b in boards for finding in b["findings"]]
+    if not findings:
+        return []
+    more = [f"and {len(findings) - _SHOWN} more; --json shows up to {_MOST} of a board"] if len(findings) > _SHOWN else []
+    path = app.settings.sqlite_path
+    stores = ("STORE", "STORE") if path is None else (f"sqlite:{path}", f"sqlite:{path.with_name('rebuilt.db')}")
+    ends = "--from {} --to {}".format(*map(shlex.quote, stores))
+    return [*findings[:_SHOWN], *more, f"Restore a backup, or make the store anew: pulse-kg rebuild {ends}"]
 
 
 @click.command(cls=Command, examples=("pulse-kg rebuild --from sqlite:./pulse-kg.db --to sqlite:./rebuilt.db",))

@@ -9,7 +9,7 @@ import click
 from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Group
 from pulse_kg.cli.documents import edge_document, node_document
-from pulse_kg.cli.output import Table
+from pulse_kg.cli.output import Table, to_the_second
 from pulse_kg.domain.audit import Administration
 from pulse_kg.domain.ids import NODE_ID
 from pulse_kg.domain.model import Node
@@ -43,10 +43,15 @@ def show(app: App, node: str, board_id: str | None) -> None:
     found = find_node(node, board_id, container)
     edges = container.graph.edges_of(found.board_id, [found.node_id])
     document = node_document(found)
-    facts = [(key.replace("_", " "), value) for key, value in document.items() if value not in (None, {}, "")]
+    facts = [
+        (key.replace("_", " "), to_the_second(value) if key.endswith("_at") else value)
+        for key, value in document.items()
+        if value not in (None, {}, "")
+    ]
     rows = [(e.src, e.rel_type, e.dst, e.reason) for e in edges]
-    parts = (Table(("property", "value"), facts), Table(("from", "edge", "to", "reason"), rows, "It has no edge."))
-    app.answer({**document, "edges": [edge_document(e) for e in edges]}, *parts)
+    properties = Table(("property", "value"), facts, texts=("value",))
+    joined = Table(("from", "edge", "to", "reason"), rows, "It has no edge.", texts=("reason",))
+    app.answer({**document, "edges": [edge_document(e) for e in edges]}, properties, joined)
 
 
 @nodes.command(

@@ -7,7 +7,7 @@ what it supersedes and depends on. Everything here is computed from the file alo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -24,6 +24,19 @@ Rel = Literal["supersedes", "depends_on"]
 _REVOKED = frozenset({"Rejected", "Withdrawn"})
 _ANY_SESSION = "kgs_"  # the tools' checks of a node want one, and do not look at it
 _Number = Annotated[int, Field(ge=0, le=10**9)]
+_WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "missing": lambda _: "is required",
+    "string_type": lambda _: "must be a text",
+    "int_type": lambda _: "must be a whole number",
+    "int_parsing": lambda _: "must be a whole number",
+    "int_from_float": lambda _: "must be a whole number",
+    "tuple_type": lambda _: "must be a list",
+    "model_type": lambda _: "must be a JSON object",
+    "model_attributes_type": lambda _: "must be a JSON object",
+    "greater_than_equal": lambda c: f"must be {c['ge']} or more",
+    "less_than_equal": lambda c: f"must be {c['le']} or less",
+}
+"""Pydantic's kind of error → our words for it."""
 
 
 class RejectedIdea(BaseModel):
@@ -186,7 +199,9 @@ def _read(line: bytes, where: str, problems: list[Problem]) -> Document | None:
     except ValidationError as error:
         for fault in error.errors(include_url=False):
             path = ".".join(map(str, fault["loc"]))
-            problems.append(Problem(f"{where}: {path}" if path else where, fault["msg"]))
+            words = _WORDS.get(fault["type"])
+            problem = words(fault.get("ctx", {})) if words else fault["msg"].replace("Input should", "should", 1)
+            problems.append(Problem(f"{where}: {path}" if path else where, problem))
         return None
     try:
         parse_instant(document.created)

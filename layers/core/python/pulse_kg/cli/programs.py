@@ -9,10 +9,20 @@ from pathlib import Path
 import click
 
 from pulse_kg.cli.app import App
-from pulse_kg.cli.call import key_file_option, read_key
-from pulse_kg.cli.commands import Command
+from pulse_kg.cli.call import key_file_option, opened
+from pulse_kg.cli.commands import Command, benchmark_root
 
-_CHECKOUT_DEPTH = 5  # cli, pulse_kg, python, core, layers
+_LINE = (
+    ("pep", "required: the document's number, by which the others name it"),
+    ("title", "required: what was decided, up to 500 characters"),
+    ("status", "required: such as Final; Rejected and Withdrawn make a revoked decision"),
+    ("created", "required: a date or time in RFC 3339, such as 2024-05-31"),
+    ("abstract", "the decision's text, up to 32 KiB"),
+    ("requires", "numbers of the documents that it depends on, such as [8, 20]"),
+    ("replaces", "numbers of the documents that it supersedes"),
+    ("superseded_by", "numbers of the documents that supersede it"),
+    ("rejected", """rejected ideas: [{"title": "…", "reason_discarded": "…"}], the reason optional"""),
+)
 
 
 @click.command(cls=Command, examples=("pulse-kg demo", "pulse-kg demo --keep demo.db"))
@@ -31,27 +41,32 @@ def demo(ctx: click.Context, keep: Path | None) -> None:
 
 @click.command(
     cls=Command,
-    examples=("pulse-kg ingest decisions.jsonl --board web", "pulse-kg ingest decisions.jsonl --board web --key-file ./ann.key --json"),
+    examples=(
+        "pulse-kg ingest decisions.jsonl --board web",
+        "pulse-kg ingest decisions.jsonl --board web --key-file ./ann.key --json",
+        "zcat decisions.jsonl.gz | pulse-kg ingest - --board web",
+    ),
+    sections={"A line of the file": _LINE},
 )
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option("--board", "board_id", required=True, metavar="BOARD", help="The board to fill.")
 @click.option("--session-size", type=click.IntRange(min=1), metavar="N", help="The most decisions of one session.")
 @key_file_option
 @click.pass_context
 def ingest(ctx: click.Context, file: Path, board_id: str, session_size: int | None, key_file: Path | None) -> None:
-    """Load FILE, a decision history as JSON lines, through the same tools as any agent.
+    """Load FILE (- is standard input), a decision history as JSON lines, through the same tools as any agent.
 
     The key comes from PULSE_KG_API_KEY. Run again, it adds nothing that is there.
     """
     from pulse_kg.cli.ingest import SESSION_SIZE, run_ingest
 
     app = ctx.ensure_object(App)
-    container = app.container()
+    host = app.container().tool_host()
     code = run_ingest(
         file,
         board_id=board_id,
-        host=container.tool_host(),
-        api_key=read_key(app, key_file),
+        host=host,
+        caller=opened(host, app, key_file),
         as_json=app.json,
         session_size=session_size or SESSION_SIZE,
         node_limit=app.settings.max_node_candidates,
@@ -71,8 +86,8 @@ def ingest(ctx: click.Context, file: Path, board_id: str, session_size: int | No
 def bench(ctx: click.Context, arguments: tuple[str, ...]) -> None:
     """Run the benchmark with ARGUMENTS; it is part of a checkout, not of the installed package."""
     app = ctx.ensure_object(App)
-    root = Path(__file__).resolve().parents[_CHECKOUT_DEPTH]
-    if not (root / "bench" / "__main__.py").is_file():
+    root = benchmark_root()
+    if root is None:
         raise click.UsageError("The benchmark is not here: it is in the bench folder of a checkout, run by make bench.", ctx)
     given = [*arguments, "--json"] if app.json else list(arguments)
     ctx.exit(subprocess.run([sys.executable, "-m", "bench", *given], cwd=root, check=False).returncode)

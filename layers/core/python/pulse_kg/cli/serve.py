@@ -12,7 +12,7 @@ import click
 
 from pulse_kg import __version__
 from pulse_kg.cli.app import App
-from pulse_kg.cli.call import key_file_option, read_key
+from pulse_kg.cli.call import KeyRefused, key_file_option, opened, read_key
 from pulse_kg.cli.commands import Command
 from pulse_kg.errors import Problem
 from pulse_kg.usecases.boards import refused
@@ -41,24 +41,31 @@ def serve(ctx: click.Context, host: str, port: int, key_file: Path | None, *, st
     """Serve the tools over MCP, at /mcp, until SIGTERM or Ctrl-C; running calls are finished first."""
     app = ctx.ensure_object(App)
     _check_usage(ctx, app, stdio=stdio)
+    new_store = app.missing_path if init else None
     container = app.container(create=init)
     if init:
-        make_first(app, container)
+        make_first(app, container, new_store)
     if stdio:
-        _serve_stdio(container, read_key(app, key_file))
+        _serve_stdio(app, container, key_file)
     else:
         _serve_http(app, container, host, port)
 
 
-def make_first(app: App, container: Container) -> None:
-    """Makes a first board and a first agent where there is none, and tells the agent's key once."""
+def make_first(app: App, container: Container, new_store: Path | None = None) -> None:
+    """Makes a first board and a first agent where there is none, and tells the agent's key once.
+
+    Args:
+        app: Where it is told.
+        container: The store.
+        new_store: The store's path if it was just made.
+    """
     from pulse_kg.usecases.boards import create_board
     from pulse_kg.usecases.identity import create_agent
 
     now = container.clock.now()
     if not container.boards.boards():
         create_board(_FIRST_BOARD, None, boards=container.boards, now=now)
-        app.note(f"Made the board {_FIRST_BOARD}.")
+        app.note(f"Made the board {_FIRST_BOARD}" + ("." if new_store is None else f" in the new store {new_store}."))
     if not container.identity.agents():
         issued = create_agent(
             _FIRST_AGENT,
@@ -83,10 +90,16 @@ def _check_usage(ctx: click.Context, app: App, *, stdio: bool) -> None:
         raise click.UsageError("--key-file goes with --stdio; over HTTP each call brings its own key.", ctx)
 
 
-def _serve_stdio(container: Container, api_key: str | None) -> None:
+def _serve_stdio(app: App, container: Container, key_file: Path | None) -> None:
     from pulse_kg.mcp.stdio import serve_stdio
 
-    serve_stdio(container.tool_host(), api_key=api_key, **_about())
+    host = container.tool_host()
+    try:
+        opened(host, app, key_file)
+    except KeyRefused as refusal:
+        # Clients show what a server says here; in the protocol it comes with each request.
+        app.note(f"{refusal.message} Until then every request is refused.")
+    serve_stdio(host, api_key=read_key(app, key_file), **_about())
 
 
 def _serve_http(app: App, container: Container, host: str, port: int) -> None:

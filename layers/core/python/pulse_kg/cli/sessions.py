@@ -7,9 +7,18 @@ import click
 from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Group
 from pulse_kg.cli.documents import moment, session_document
-from pulse_kg.cli.output import Table
+from pulse_kg.cli.output import Table, to_the_second
+from pulse_kg.errors import SessionNotFound
 from pulse_kg.usecases.boards import require_board
 from pulse_kg.usecases.identity import find_agent
+
+
+class _NoSession(SessionNotFound):
+    """There is no such session, for an administrator, who sees those of all agents."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__()
+        self.message = f"There is no session {session_id}. 'pulse-kg sessions list' shows the open ones."
 
 
 @click.group(cls=Group, examples=("pulse-kg sessions list --board web", "pulse-kg sessions abort kgs_01J…"))
@@ -30,11 +39,20 @@ def list_sessions(app: App, board_id: str | None, agent_name: str | None) -> Non
     found = [s for b in chosen for s in container.sessions.open_sessions(agent_id=agent_id, board_id=b, now=now)]
     names = {a.agent_id: a.name for a in container.identity.agents()}
     rows = [
-        (s.session_id, s.board_id, names.get(s.agent_id, s.agent_id), s.source.artifact.canonical, s.nodes, s.edges, moment(s.expires_at))
+        (
+            s.session_id,
+            s.board_id,
+            names.get(s.agent_id, s.agent_id),
+            s.source.artifact.canonical,
+            s.nodes,
+            s.edges,
+            to_the_second(moment(s.expires_at)),
+        )
         for s in found
     ]
     columns = ("session", "board", "agent", "artifact", "nodes", "edges", "expires")
-    app.answer({"sessions": [session_document(s) for s in found]}, Table(columns, rows, "No session is open."))
+    table = Table(columns, rows, "No session is open.", texts=("agent", "artifact"))
+    app.answer({"sessions": [session_document(s) for s in found]}, table)
 
 
 @sessions.command("abort", examples=("pulse-kg sessions abort kgs_01J…",))
@@ -43,5 +61,8 @@ def list_sessions(app: App, board_id: str | None, agent_name: str | None) -> Non
 def abort(app: App, session: str) -> None:
     """Abort SESSION, whoever owns it, and drop its candidates."""
     container = app.container()
-    container.sessions.abort(session, now=container.clock.now())
+    try:
+        container.sessions.abort(session, now=container.clock.now())
+    except SessionNotFound:
+        raise _NoSession(session) from None
     app.answer({"session_id": session, "aborted": True}, f"Aborted {session}; nothing of it was written.")

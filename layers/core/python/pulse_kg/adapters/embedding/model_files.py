@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from pulse_kg.errors import StoreUnavailable
 from pulse_kg.ports.embedder import ModelInfo
@@ -104,8 +104,73 @@ def packaged_weights() -> Path | None:
     return folder if folder.is_dir() else None
 
 
-def model_unavailable() -> StoreUnavailable:
-    """The refusal for files that are missing, unreadable or damaged."""
-    return StoreUnavailable(
-        "model", "The embedding model is missing or damaged. Have an operator run 'make setup', then try the same call again."
+class ModelUnavailable(StoreUnavailable):
+    """The model can't be used; the same call succeeds only after a person did something.
+
+    Attributes:
+        state: What is the matter with its files.
+    """
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, state: Literal["missing", "damaged"]) -> None:
+        super().__init__("model", message)
+        self.state = state
+
+
+def model_unavailable() -> ModelUnavailable:
+    """The refusal for files that are there, and of which no model can be made."""
+    return _damaged("it can't be loaded")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads ``model.json``.
+
+    Raises:
+        ModelUnavailable: It is missing or damaged.
+    """
+    try:
+        return Manifest.from_json((folder / MANIFEST).read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise _missing("The embedding model is missing.") from error
+    except (OSError, ValueError) as error:
+        raise _damaged(f"{MANIFEST} can't be read") from error
+
+
+def check_files(folder: Path, manifest: Manifest | None = None) -> None:
+    """Reads the model's files as a whole, some 90 MB: they must be as they were built, byte for byte.
+
+    Args:
+        folder: The model's.
+        manifest: What they must be; None for what ``model.json`` says.
+
+    Raises:
+        ModelUnavailable: One is missing or damaged; the message names it.
+    """
+    manifest = manifest or read_manifest(folder)
+    for name in (TOKENIZER, GRAPH):
+        try:
+            # The size first: it tells a copy that was cut short without reading it.
+            cut = (folder / name).stat().st_size != manifest.files[name].size_bytes
+            intact = not cut and FileFacts.of(folder / name) == manifest.files[name]
+        except FileNotFoundError as error:
+            raise _missing(f"A file of the embedding model is missing: {name}.") from error
+        except KeyError as error:
+            raise _damaged(f"{MANIFEST} does not name {name}") from error
+        except OSError as error:
+            raise _damaged(f"{name} can't be read") from error
+        if not intact:
+            raise _damaged(f"{name} is not as it was built")
+
+
+def _missing(what: str) -> ModelUnavailable:
+    return ModelUnavailable(f"{what} Have an operator run 'make setup', which builds it, then try the same call again.", "missing")
+
+
+def _damaged(what: str) -> ModelUnavailable:
+    # Deleted first: 'make setup' looks at the times of files, and not all damage changes them.
+    return ModelUnavailable(
+        f"The embedding model is damaged: {what}. Have an operator delete its folder, which 'pulse-kg health' names as model_dir, "
+        "and run 'make setup', then try the same call again.",
+        "damaged",
     )

@@ -13,7 +13,15 @@ from time import monotonic as system_monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pulse_kg.adapters.embedding.batching import MAX_TOKENS, Deadline, plan_batches, readable
-from pulse_kg.adapters.embedding.model_files import GRAPH, MANIFEST, TOKENIZER, FileFacts, Manifest, model_unavailable
+from pulse_kg.adapters.embedding.model_files import (
+    GRAPH,
+    TOKENIZER,
+    Manifest,
+    ModelUnavailable,
+    check_files,
+    model_unavailable,
+    read_manifest,
+)
 from pulse_kg.domain.model import TextVector
 from pulse_kg.ports.embedder import ModelInfo
 
@@ -82,10 +90,7 @@ class OnnxEmbedder:
 
     def _read_manifest(self) -> Manifest:
         if self._manifest is None:
-            try:
-                self._manifest = Manifest.from_json((self._model_dir / MANIFEST).read_text("utf-8"))
-            except (OSError, ValueError) as error:
-                raise model_unavailable() from error
+            self._manifest = read_manifest(self._model_dir)
         return self._manifest
 
     def _loaded(self) -> _Model:
@@ -97,18 +102,13 @@ class OnnxEmbedder:
 
     def _load(self) -> _Model:
         manifest = self._read_manifest()
-        graph, tokenizer = self._model_dir / GRAPH, self._model_dir / TOKENIZER
         try:
-            # The tokenizer is small enough for its digest; for the graph (90 MB) that would double the time of a cold start, so
-            # its size has to do: it tells a download or copy that was cut short.
-            intact = graph.stat().st_size == manifest.files[GRAPH].size_bytes and FileFacts.of(tokenizer) == manifest.files[TOKENIZER]
-        except (OSError, KeyError) as error:
+            # 60 ms, once: a damaged graph may load and give vectors that look like any other.
+            check_files(self._model_dir, manifest)
+        except ModelUnavailable:
             self._manifest = None
-            raise model_unavailable() from error
-        if not intact:
-            self._manifest = None
-            raise model_unavailable()
-        return _Model(_open_tokenizer(tokenizer), _open_session(graph, self._threads))
+            raise
+        return _Model(_open_tokenizer(self._model_dir / TOKENIZER), _open_session(self._model_dir / GRAPH, self._threads))
 
 
 def _open_tokenizer(path: Path) -> Tokenizer:

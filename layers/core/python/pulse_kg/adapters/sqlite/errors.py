@@ -60,7 +60,8 @@ def not_a_store() -> StoreRefused:
 def unopenable() -> StoreRefused:
     """No file can be opened or made there."""
     return StoreRefused(
-        "The store can't be opened: its folder is missing, or it may not be read and written. Make the folder, or name another."
+        "The store can't be opened: its folder is missing, or its file may not be read and written. Make the folder, or give this program "
+        "the right to."
     )
 
 
@@ -75,8 +76,8 @@ def _full() -> StoreUnavailable:
     return StoreUnavailable(STORE, "The disk of the store is full and nothing was written. Make room, then try the same call again.")
 
 
-def _readonly() -> StoreUnavailable:
-    return StoreUnavailable(STORE, "The store may not be written. Give this program the right to, then try the same call again.")
+def _readonly() -> StoreRefused:
+    return StoreRefused("The store may not be written. Give this program the right to write its file and folder, then try again.")
 
 
 def _unavailable() -> StoreUnavailable:
