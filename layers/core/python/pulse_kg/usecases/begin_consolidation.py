@@ -50,7 +50,7 @@ def begin_consolidation(caller: Caller, board_id: str, source: Source, payload_h
     )
     if wait is not None:
         raise RateLimited(
-            f"More than {services.limits.consolidations_per_minute} consolidations were begun this minute. Go on in {wait} s.",
+            f"This agent began its {services.limits.consolidations_per_minute} of a minute's consolidations. Go on in {wait} s.",
             {"retry_after_seconds": wait, "limit_per_minute": services.limits.consolidations_per_minute},
         )
     services.sessions.purge(now=now, at_most=_PURGED_PER_BEGIN)
@@ -85,7 +85,7 @@ def _check_open_sessions(caller: Caller, now: int, services: Services) -> None:
         return
     first = min(s.expires_at for s in mine)
     raise RateLimited(
-        f"This agent has {len(mine)} open sessions, and {services.limits.open_sessions} are allowed. Commit or abort some of them.",
+        f"This agent has as many open sessions as are allowed ({services.limits.open_sessions}). Commit or abort some of them.",
         {
             "retry_after_seconds": max(1, -(-(first - now) // 1000)),
             "open_sessions": [

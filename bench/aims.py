@@ -1,0 +1,70 @@
+"""What the project aims at, beside what was measured. An aim is shown as met or missed; nothing fails by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A bound on a figure.
+
+    Attributes:
+        what: For a reader.
+        path: Where the figure is in the report's parts, by keys.
+        bound: What it may be at most, or must be at least.
+        limit: Which of the two.
+        unit: Of both.
+    """
+
+    what: str
+    path: tuple[str, ...]
+    bound: float
+    limit: Literal["most", "least"]
+    unit: str
+
+    def judged(self, parts: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The aim with its figure; None where that was not measured."""
+        found: Any = parts
+        for key in self.path:
+            if not isinstance(found, Mapping) or key not in found:
+                return None
+            found = found[key]
+        if found is None:
+            return None
+        met = found <= self.bound if self.limit == "most" else found >= self.bound
+        return {
+            "what": self.what,
+            "aim": f"{'≤' if self.limit == 'most' else '≥'} {self.bound:g} {self.unit}".strip(),
+            "is": found,
+            "met": met,
+        }
+
+
+_BOARDS: Final = ("100", "1000", "10000")
+_KINDS: Final = (("short_", " short"), ("", ""))
+
+AIMS: Final = (
+    *(
+        Aim(f"a session of 10{what}, board of {n}, p50", ("sessions", f"10_{kind}candidates", n, "total_ms", "p50"), 80, "most", "ms")
+        for kind, what in _KINDS
+        for n in _BOARDS
+    ),
+    *(
+        Aim(f"sessions of 50{what}, board of {n}", ("sessions", f"50_{kind}candidates", n, "nodes_per_second"), 150, "least", "nodes/s")
+        for kind, what in _KINDS
+        for n in _BOARDS
+    ),
+    *(
+        Aim(f"flat: a session of 10{what}, largest board / smallest", ("sessions", "flatness", f"10_{kind}candidates"), 1.25, "most", "×")
+        for kind, what in _KINDS
+    ),
+    Aim("pulse-kg call, start to answer, p50", ("start", "call_ms", "p50"), 350, "most", "ms"),
+)
+
+
+def judged(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The aims whose figures were measured."""
+    return [found for aim in AIMS if (found := aim.judged(parts)) is not None]
