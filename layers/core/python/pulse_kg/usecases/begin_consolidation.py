@@ -50,7 +50,7 @@ def begin_consolidation(caller: Caller, board_id: str, source: Source, payload_h
     )
     if wait is not None:
         raise RateLimited(
-            f"This agent began its {services.limits.consolidations_per_minute} of a minute's consolidations. Go on in {wait} s.",
+            f"No more consolidations this minute (limit {services.limits.consolidations_per_minute}). Go on in {wait} s.",
             {"retry_after_seconds": wait, "limit_per_minute": services.limits.consolidations_per_minute},
         )
     services.sessions.purge(now=now, at_most=_PURGED_PER_BEGIN)
