@@ -15,7 +15,7 @@ from pulse_kg.domain.model import content_digest
 from pulse_kg.domain.refs import Artifact, SourceRef, artifact_of, parse_ref, stable_part
 from pulse_kg.domain.relevance import MAX_RELEVANCE, Standing, relevance
 from pulse_kg.domain.schema import NODE_TYPES, NodeType, RelType, canonical_json, check_node_attributes, is_undirected
-from pulse_kg.domain.supersedence import find_cycle
+from pulse_kg.domain.supersedence import closes_cycle, find_cycle
 from pulse_kg.domain.text import claims, fold, prefix_similarity, same_series
 from tests.property.profile import fixed
 
@@ -190,6 +190,17 @@ class TestCycles:
         if cycle is not None:
             assert cycle[0] == cycle[-1]
             assert set(pairwise(cycle)) <= set(edges)
+
+    @fixed(500)
+    @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef")), min_size=1, max_size=10), st.integers(0, 9))
+    def test_one_more_edge_closes_the_cycle_that_looking_at_all_of_them_finds(self, edges: list[tuple[str, str]], split: int) -> None:
+        *earlier, (src, dst) = edges
+        if _has_cycle(earlier):
+            return
+        known: dict[str, list[str]] = {}
+        for newer, older in earlier[:split]:
+            known.setdefault(newer, []).append(older)
+        assert closes_cycle(src, dst, earlier[split:], known) == find_cycle([*earlier[split:], (src, dst)], known)
 
 
 def _has_cycle(edges: list[tuple[str, str]]) -> bool:

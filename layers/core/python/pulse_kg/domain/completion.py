@@ -18,7 +18,7 @@ from pulse_kg.domain.model import (
     content_digest,
 )
 from pulse_kg.domain.plan import Around, CommitPlan, Outline, PlannedEdge, RelevanceWrite, Surroundings, VectorWrite
-from pulse_kg.domain.reconcile import merged_body
+from pulse_kg.domain.reconcile import CHANGED_SINCE, merged_body
 from pulse_kg.domain.relevance import Standing, relevance
 from pulse_kg.domain.schema import CONFIDENCE, DEFAULT_CONFIDENCE, MAX_UNKNOWN_TOLD, SEARCHABLE_TYPES, NodeType, canonical_json
 from pulse_kg.domain.supersedence import find_cycle
@@ -62,7 +62,8 @@ class _Completion:
 
     def plan(self) -> CommitPlan:
         session = self.resolved.session
-        self.warnings = [*self._unknown_keys(), *self.sketch.warnings]
+        changed = [w for p in self.resolved.proposals for w in p.warnings if w.startswith(CHANGED_SINCE)]
+        self.warnings = [*self._unknown_keys(), *changed, *self.sketch.warnings]
         self._check_cycles()
         for candidate, resolution in zip(self.resolved.candidates.nodes, self.resolved.resolutions, strict=True):
             if resolution.hint in {"ADD", "SUPERSEDE"}:
@@ -165,9 +166,26 @@ class _Completion:
             content_digest=content_digest(node.node_type, draft.title, body, attributes),
             updated_at=self.now,
             confidence=float(candidate.attributes.get(CONFIDENCE, node.confidence)),
-            status=candidate.attributes.get("status", node.status) if node.node_type == "Decision" else None,
+            status=self._status(candidate, node),
             truncated=self._truncated(node.node_type, draft.title, body) if node_id in self.retexted else node.truncated,
         )
+
+        if self._as_before(node_id):  # a second update took the first one back
+            del self.after[node_id]
+            self.retexted.discard(node_id)
+            self.warnings.append(f"{candidate.candidate_id}: it takes back what was changed in {node_id}, which was left as it is")
+
+    def _as_before(self, node_id: str) -> bool:
+        before, after = self.around.nodes[node_id], self.after[node_id]
+        kept = {f: getattr(before, f) for f in ("artifact_version", "commit_seq", "version", "updated_at", "truncated")}
+        return replace(after, **kept) == before and canonical_json(after.attributes) == canonical_json(before.attributes)
+
+    @staticmethod
+    def _status(candidate: NodeCandidate, node: Node) -> str | None:
+        """A Decision's status after an update: what an administrator revoked, no agent makes active again."""
+        if node.node_type != "Decision" or node.revocation_reason is not None:
+            return node.status
+        return candidate.attributes.get("status", node.status)
 
     def _truncated(self, node_type: NodeType, title: str, body: str) -> bool:
         return node_type in SEARCHABLE_TYPES and self.vectors[embedding_text(title, body)].truncated

@@ -40,9 +40,9 @@ def collisions(
                 found.setdefault(node.node_id, f"{candidate.candidate_id}: its content or liveness changed")
             elif node.human_curated and resolution.hint in {"UPDATE", "SUPERSEDE"}:
                 found.setdefault(node.node_id, f"{candidate.candidate_id}: a person curates it now")
-        own = {t.node_id for t in (*proposal.targets, *resolution.targets)}
+        watched = {t.node_id for t in (*resolution.targets, *by_edges)}
         for node in similar:
-            if node.commit_seq > proposal.seen_seq and node.node_id not in own and _same(candidate, node):
+            if node.commit_seq > proposal.seen_seq and node.node_id not in watched and _same(candidate, node, proposal.seen_seq):
                 found.setdefault(node.node_id, f"{candidate.candidate_id}: it appeared with the same content or reference")
     for edge in edges:
         if edge.target_was_live and edge.draft.dst.node_id is not None and not nodes[edge.draft.dst.node_id].live:
@@ -50,8 +50,9 @@ def collisions(
     return found
 
 
-def _same(candidate: NodeCandidate, node: Node) -> bool:
-    if not node.live or node.node_type != candidate.draft.node_type:
+def _same(candidate: NodeCandidate, node: Node, seen_seq: int) -> bool:
+    """Whether a node says what the candidate says; one that was made and superseded since counts, for a propose would not revive it."""
+    if node.node_type != candidate.draft.node_type or not (node.live or node.created_seq > seen_seq):
         return False
     if candidate.stable_ref is not None and node.stable_ref is not None:
         return node.stable_ref == candidate.stable_ref

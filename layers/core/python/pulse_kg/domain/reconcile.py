@@ -14,6 +14,8 @@ from pulse_kg.domain.schema import VERSIONED_TYPES
 from pulse_kg.domain.supersedence import find_cycle
 from pulse_kg.domain.text import claims, embedding_text, fold, same_series
 
+CHANGED_SINCE = "changed_since_propose"
+"""How a warning begins that tells of a hint that later candidates or edges of the session changed."""
 BY_EDGES = 2
 """The rule that supersedes what the session's own edges name."""
 
@@ -151,13 +153,14 @@ class _Reconciliation:
 
     def _twins(self, candidate: NodeCandidate) -> list[str]:
         """The earlier candidates that say the same, each with its own node, in their order."""
-        found: dict[str, None] = {}
+        places: dict[str, str | None] = {}  # of each node that earlier equal candidates become: the first reference that one names
         for earlier in self.view.nodes:
             if earlier.candidate_id == candidate.candidate_id:
                 break
-            if earlier.digest == candidate.digest and not _differ(earlier.stable_ref, candidate.stable_ref):
-                found[self._root(earlier.candidate_id)] = None
-        return list(found)
+            if earlier.digest == candidate.digest:
+                root = self._root(earlier.candidate_id)
+                places[root] = places.get(root) or earlier.stable_ref
+        return [root for root, place in places.items() if not _differ(place, candidate.stable_ref)]
 
     def _contradicts_twin(self, candidate: NodeCandidate, root: str) -> bool:
         if self._edges_to(candidate, "contradicts", candidate_id=root):
@@ -186,7 +189,7 @@ class _Reconciliation:
         """The live nodes that supersedes edges from the candidate go to, each once, in the edges' order."""
         found: dict[str, Node] = {}
         for edge in self.view.edges:
-            if edge.draft.rel_type == "supersedes" and edge.draft.src.candidate_id == candidate.candidate_id:
+            if edge.draft.rel_type == "supersedes" and self._is(edge.draft.src, candidate):
                 node = self._node_of(edge.draft.dst)
                 if node is not None and node.live:
                     found.setdefault(node.node_id, node)
@@ -303,6 +306,10 @@ class _Reconciliation:
         first = self.decided.get(candidate_id)
         return first.twin if first is not None and first.twin is not None else candidate_id
 
+    def _is(self, end: EdgeEnd, candidate: NodeCandidate) -> bool:
+        """Whether an end is the candidate, or a twin that becomes one node with it."""
+        return end.candidate_id is not None and self._root(end.candidate_id) == self._root(candidate.candidate_id)
+
     def _node_of(self, end: EdgeEnd) -> Node | None:
         if end.node_id is not None:
             return self.view.known.get(end.node_id)
@@ -339,7 +346,7 @@ class _Reconciliation:
             if not directed:
                 pairs.append((edge.draft.dst, edge.draft.src))
             for here, there in pairs:
-                if here.candidate_id != candidate.candidate_id:
+                if not self._is(here, candidate):
                     continue
                 node = self._node_of(there)
                 if there.candidate_id is not None and self._root(there.candidate_id) == candidate_id:

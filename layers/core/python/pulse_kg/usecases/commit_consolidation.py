@@ -18,7 +18,7 @@ from pulse_kg.domain.model import Candidates, Node, Override, Proposal, Resolved
 from pulse_kg.domain.overrides import named_nodes, resolve
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.plan import CommitPlan, outline
-from pulse_kg.domain.reconcile import reconcile, settled_by_content
+from pulse_kg.domain.reconcile import CHANGED_SINCE, reconcile, settled_by_content
 from pulse_kg.domain.schema import canonical_json
 from pulse_kg.errors import (
     CommitConflict,
@@ -79,9 +79,10 @@ def commit_consolidation(caller: Caller, session_id: str, overrides: Sequence[Ov
     except (InvalidArgument, SessionAlreadyCommitted):
         # The same commit, called twice at once, may have closed the session in the middle of this one: the same answer for both.
         session = services.sessions.load(session_id)
-        if session.state != "committed":
-            raise
-        return _first_answer(session, given)
+        if session.state == "committed":
+            return _first_answer(session, given)
+        require_open(session, services.clock.now())  # or an abort came in between: then that is what to say
+        raise
 
 
 def _commit(session: Session, overrides: Sequence[Override], given: str, deadline: Deadline, services: Services) -> Mapping[str, Any]:
@@ -161,18 +162,41 @@ def _vectors(resolved: Resolved, nodes: Mapping[str, Node], deadline: Deadline, 
 
 
 def _proposals(session: Session, candidates: Candidates, seq: int, deadline: Deadline, services: Services) -> tuple[Proposal, ...]:
-    """The stored proposals, and new ones for what came after the last propose."""
+    """The stored proposals where nothing came after the last propose; else new ones for what came, and for whom it concerns.
+
+    Raises:
+        CommitConflict: What came later changes an earlier hint, and the board changed as well: only a propose can tell which it was.
+    """
     late = {c.candidate_id for c in candidates.nodes[session.proposed_nodes :]}
-    for edge in candidates.edges[session.proposed_edges :]:
-        if edge.draft.rel_type == "supersedes":
-            late.add(str(edge.draft.src.candidate_id))
-        elif edge.draft.rel_type == "contradicts":
-            late |= {str(edge.draft.src.candidate_id), str(edge.draft.dst.candidate_id)}
+    telling = [e.draft for e in candidates.edges[session.proposed_edges :] if e.draft.rel_type in {"supersedes", "contradicts"}]
+    for draft in telling:
+        ends = (draft.src,) if draft.rel_type == "supersedes" else (draft.src, draft.dst)
+        late |= {end.candidate_id for end in ends if end.candidate_id is not None}
     stored = {c: p for c, p in candidates.proposals.items() if c not in late}
-    if len(stored) == len(candidates.nodes):
+    if len(stored) == len(candidates.nodes) and not telling:
         return tuple(stored[c.candidate_id] for c in candidates.nodes)
     fresh = reconcile(embedded_view(session, candidates, seq, deadline, services), services.thresholds)
-    return tuple(stored.get(p.candidate_id, p) for p in fresh)
+    return tuple(_settled(stored.get(p.candidate_id), p) for p in fresh)
+
+
+def _settled(stored: Proposal | None, fresh: Proposal) -> Proposal:
+    if stored is None or _outcome(stored) == _outcome(fresh):
+        return stored or fresh
+    if stored.seen_seq == fresh.seen_seq:
+        why = f"{CHANGED_SINCE}: {fresh.candidate_id} was proposed as {stored.hint}; with what was added since it is {fresh.hint}"
+        return replace(fresh, warnings=(*fresh.warnings, why))
+    nodes = sorted({t.node_id for p in (stored, fresh) for t in p.targets})
+    raise CommitConflict(
+        "The board and the session both changed since the last propose, and nothing was written. "
+        "Run propose_reconciliation again, look at it, and commit again.",
+        {"nodes": nodes, "collisions": [{"node_id": n, "reason": f"{fresh.candidate_id}: its proposal would be another"} for n in nodes]},
+    )
+
+
+def _outcome(proposal: Proposal) -> tuple[object, ...]:
+    """What a commit does by a proposal; a possible duplicate beside an ADD is no part of it."""
+    targets = () if proposal.hint == "ADD" else tuple(t.node_id for t in proposal.targets)
+    return proposal.hint, targets, proposal.twin
 
 
 def _named_nodes(
