@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -315,6 +316,35 @@ def test_open_sessions_are_those_that_are_open_and_not_expired(store: Stores) ->
     assert store.sessions.open_sessions(agent_id="agt_ada", board_id="beta", now=now) == (three,)
     assert store.sessions.open_sessions(agent_id="agt_nobody", now=now) == ()
     assert len(store.sessions.open_sessions(now=NOW)) == 5
+
+
+def test_a_session_beyond_the_limit_is_not_stored(store: Stores) -> None:
+    limited: dict[str, Any] = {"limit": 2, "counted_boards": {"alpha"}}
+    for number, board, changes in ((1, "alpha", {}), (2, "beta", {}), (3, "alpha", {"agent_id": "agt_bob"})):
+        assert store.sessions.create(session(number, board, **changes), **limited)
+    ended = session(4, expires_at=NOW + 10)
+    assert store.sessions.create(ended, **limited)
+    assert not store.sessions.create(session(5, started_at=NOW + 9), **limited)
+    with pytest.raises(SessionNotFound):
+        store.sessions.load(session_id(5))
+    assert store.sessions.create(session(5, started_at=NOW + 10), **limited)
+    assert not store.sessions.create(session(6, started_at=NOW + 10), **limited)
+    store.sessions.abort(session_id(1), now=NOW)
+    assert store.sessions.create(session(6, started_at=NOW + 10), **limited)
+    assert store.sessions.create(session(7))
+
+
+def test_callers_at_once_do_not_get_beyond_the_limit(store: Stores) -> None:
+    barrier = Barrier(16)
+
+    def create(number: int) -> bool:
+        barrier.wait(30)
+        return store.sessions.create(session(number), limit=5, counted_boards={"alpha", "beta"})
+
+    with ThreadPoolExecutor(16) as threads:
+        made = list(threads.map(create, range(1, 17)))
+    assert sum(made) == 5
+    assert {s.session_id for s in store.sessions.open_sessions(now=NOW)} == {session_id(n) for n, was in enumerate(made, 1) if was}
 
 
 def test_sessions_are_remembered_until_their_grace_ends_and_then_purged_in_portions(store: Stores) -> None:

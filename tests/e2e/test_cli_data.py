@@ -189,6 +189,45 @@ def test_a_change_without_a_reason_or_out_of_range_is_refused(shell: Filled, wro
     assert len(shell.done("audit", "web")["rows"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("reason", "fault"),
+    [("a\udcffb", "a lone surrogate (U+DCFF)"), ("a\x1bb", "a control character (U+001B)"), ("x" * 4_001, "4,001 characters")],
+    ids=["surrogate", "escape", "long"],
+)
+@pytest.mark.parametrize("change", ["curate", "revoke"])
+def test_a_reason_that_no_text_may_be_is_refused(shell: Filled, change: str, reason: str, fault: str) -> None:
+    ran = shell.run("nodes", change, shell.new, "--reason", reason, "--json")
+    assert (ran.code, ran.error["code"]) == (1, "invalid_argument")
+    assert fault in ran.error["message"]
+    assert len(shell.done("audit", "web")["rows"]) == 2
+
+
+def test_a_reason_may_have_4000_characters_and_several_lines(shell: Filled) -> None:
+    shell.done("nodes", "revoke", shell.new, "--reason", "grüße\n\t" + "x" * 3_993)
+    assert len(shell.done("audit", "web")["rows"]) == 3
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("sessions", "abort", "\udcff"),
+        ("sessions", "abort", "kgs_1"),
+        ("sessions", "list", "--board", "\udcff"),
+        ("audit", "\udcff"),
+        ("audit", "web", "--seq", "99999999999999999999"),
+        ("nodes", "show", "\udcff"),
+        ("export", "\udcff", "--format", "jsonl", "--output", "/dev/null"),
+    ],
+    ids=repr,
+)
+def test_a_name_or_number_that_none_can_have_is_a_plain_refusal(shell: Filled, command: tuple[str, ...]) -> None:
+    ran = shell.run(*command, "--json")
+    assert (ran.code, ran.error["code"]) == (1, "invalid_argument")
+    ran = shell.run(*command)
+    assert ran.code == 1
+    assert "went wrong" not in ran.err
+
+
 # ------------------------------------------------------------------------------------------------- sessions and calls
 
 
@@ -408,6 +447,15 @@ def test_an_export_into_a_file_is_the_same_and_json_tells_of_it(shell: Filled, f
     done = shell.done("export", "web", "--format", form, "--output", str(file))
     assert (done["nodes"], done["edges"], done["commit_seq"], done["format"]) == (3, 2, 2, form)
     assert file.read_bytes().decode() == shell.run("export", "web", "--format", form).out
+
+
+def test_an_export_is_for_its_owner_alone_and_a_file_that_is_there_keeps_its_permissions(shell: Filled) -> None:
+    made, there = shell.folder / "made", shell.folder / "there"
+    there.touch()
+    there.chmod(0o644)
+    for file in (made, there):
+        shell.done("export", "web", "--format", "jsonl", "--output", str(file))
+    assert [file.stat().st_mode & 0o777 for file in (made, there)] == [0o600, 0o644]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")

@@ -77,6 +77,23 @@ def test_from_nothing_it_makes_a_store_a_board_and_an_agent_whose_key_works(shel
     assert (process.returncode, out, err) == (0, "", "")
 
 
+def test_at_level_debug_no_line_of_the_log_has_a_key(shell: Shell) -> None:
+    key = shell.done("boards", "create", "web") and shell.done("agents", "create", "ann", "--preset", "Spec", "--board", "web")["api_key"]
+    with serving(shell, "--port", "0", PULSE_KG_LOG_LEVEL="DEBUG") as process:
+        url = re.fullmatch(r"Pulse KG listens on http://127\.0\.0\.1:(\d+)/mcp", line_of(process.stdout))
+        assert url
+        upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+        with socket.create_connection(("127.0.0.1", int(url[1])), timeout=30) as connection:
+            connection.sendall(f"GET /mcp HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n{upgrade}\r\n\r\n".encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 405 ")
+        assert post(f"http://127.0.0.1:{url[1]}/tools/begin_consolidation", {**BEGIN, "board_id": "web"}, key)[0] == 200
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate()
+    assert process.returncode == 0
+    assert "DEBUG" in err  # it does log at that level
+    assert key not in err
+
+
 def test_init_again_makes_nothing_and_tells_no_key(shell: Shell) -> None:
     shell.done("boards", "create", "web")
     shell.done("agents", "create", "ann", "--preset", "QA", "--board", "web")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from pulse_kg.adapters.embedding.hashing import HashingEmbedder
+from pulse_kg.bootstrap import open_container
 from pulse_kg.domain.audit import Administration
 from pulse_kg.domain.model import TextVector
 from pulse_kg.errors import EmbedderTimeout, StoreUnavailable, Unauthorized
@@ -638,6 +641,33 @@ def test_too_many_open_sessions_are_all_told_with_the_time_to_wait(small: Agent)
     assert small.refusal("begin_consolidation", **{**begin, "source_id": "four"})["code"] == "rate_limit"
     clock.advance(seconds=101)
     assert small.call("begin_consolidation", **{**begin, "source_id": "four"})["session_id"] is not None
+
+
+def test_agents_that_begin_at_once_do_not_get_beyond_the_open_sessions(tmp_path: Path) -> None:
+    with opened(tmp_path / "store.db", environment={"PULSE_KG_MAX_OPEN_SESSIONS": "5"}) as world:
+        world.board("alpha")
+        ada = world.agent("ada")
+        shared = open_container(world.container.settings, embedder=HashingEmbedder(), clock=world.clock)  # ids that threads may share
+        barrier = Barrier(16)
+
+        def begin(number: int) -> ToolOutcome:
+            arguments = {"board_id": "alpha", "source_type": "spec", "source_id": f"s{number}", "source_version": 1}
+            barrier.wait(30)
+            return tools.call(tools.authenticate(ada.api_key), "begin_consolidation", arguments, correlation_id="c0ffee")
+
+        try:
+            tools = shared.tool_host()
+            with ThreadPoolExecutor(16) as threads:
+                outcomes = list(threads.map(begin, range(16)))
+        finally:
+            shared.close()
+        begun = {o.body["session_id"] for o in outcomes if not o.is_error}
+        assert len(begun) == 5
+        assert {s.session_id for s in world.container.sessions.open_sessions(now=world.clock.now())} == begun
+        for error in (o.body["error"] for o in outcomes if o.is_error):
+            assert facts(error) == (429, "rate_limit", True)
+            assert error["details"]["retry_after_seconds"] == 3_600
+            assert {s["session_id"] for s in error["details"]["open_sessions"]} == begun
 
 
 def test_consolidations_a_minute_are_counted_for_each_agent_and_a_refused_one_is_not_counted() -> None:

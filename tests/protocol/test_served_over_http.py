@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -92,6 +93,52 @@ def test_a_body_of_unknown_length_is_read_to_the_limit_only(url: str) -> None:
 
 
 @pytest.mark.requirement("2025/initialized")
+def raw(url: str, head: str) -> tuple[int, dict[str, object]]:
+    """The status and the JSON body of a request that no client library would send."""
+    parts = urlsplit(url)
+    with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=30) as connection:
+        connection.sendall(f"{head}\r\nHost: x\r\nX-API-Key: {KEY}\r\nConnection: close\r\n\r\n".encode())
+        with connection.makefile("rb") as stream:
+            answer = stream.read()
+    lines, _, body = answer.partition(b"\r\n\r\n")
+    return int(lines.split()[1]), json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /nowhere HTTP/1.1",
+        "GET /no%0d%0awhere HTTP/1.1",
+        "POST /mcp%0d%0ax HTTP/1.1",
+        "GET nowhere HTTP/1.1",
+        "GET http://host/nowhere HTTP/1.1",
+        "GET http://host HTTP/1.1",
+        "CONNECT host:443 HTTP/1.1",
+        "OPTIONS * HTTP/1.1",
+    ],
+)
+def test_whatever_is_not_served_is_our_404(url: str, head: str) -> None:
+    status, body = raw(url, head)
+    assert (status, body["error"]["code"]) == (404, "invalid_request")  # type: ignore[index]
+
+
+def test_a_target_may_name_the_host_as_for_a_proxy(url: str) -> None:
+    assert raw(url, "GET http://host/healthz?x=1 HTTP/1.1") == (200, {"status": "ok"})
+    assert raw(url, "POST HTTPS://host:1/tools/echo HTTP/1.1\r\nContent-Length: 0")[0] == 200
+    assert raw(url, "POST http://host/mcp HTTP/1.1\r\nContent-Length: 0")[0] == 415
+
+
+@pytest.mark.requirement("http/405")
+def test_a_websocket_is_refused_like_any_other_get_and_its_key_is_not_logged(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    asks = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+    with caplog.at_level(logging.DEBUG):
+        parts = urlsplit(url)
+        with socket.create_connection((str(parts.hostname), parts.port or 0), timeout=30) as connection:
+            connection.sendall(f"GET /mcp HTTP/1.1\r\nHost: x\r\nX-API-Key: {KEY}\r\nConnection: Upgrade\r\n{asks}\r\n\r\n".encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 405 ")
+    assert KEY not in caplog.text
+
+
 def test_a_notification_is_202_without_content(client: httpx.Client) -> None:
     response = client.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"})
     assert (response.status_code, response.content, response.headers["content-length"]) == (202, b"", "0")

@@ -75,6 +75,21 @@ def test_a_request_that_never_comes_to_its_end_does_not_keep_the_process() -> No
             assert process.wait(30) == 0
 
 
+@pytest.mark.requirement("http/405")
+def test_the_process_answers_a_websocket_as_a_get() -> None:
+    with program("http", "0") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        parts = urlsplit(process.stdout.readline().decode().strip())
+        upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+        with socket.create_connection((str(parts.hostname), parts.port or 0)) as connection:
+            connection.sendall(f"GET /mcp HTTP/1.1\r\nHost: x\r\nX-API-Key: {KEY}\r\n{upgrade}\r\n\r\n".encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 405 ")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        assert KEY.encode() not in process.stderr.read()
+
+
 @pytest.mark.requirement("http/port-in-use")
 def test_a_port_in_use_is_refused_before_anything_is_served() -> None:
     with bound_socket("127.0.0.1", 0) as taken:

@@ -30,7 +30,7 @@ class _Server(uvicorn.Server):
 def serve_in_thread(app: ASGIApp) -> Iterator[str]:
     """Serves the application and yields its base URL, without a slash at the end."""
     with bound_socket("127.0.0.1", 0) as listener:
-        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=10))
+        server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=10))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="http-server", daemon=True)
         thread.start()
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulse_kg.domain.supersedence import find_cycle
+from pulse_kg.domain.supersedence import closes_cycle, find_cycle
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,11 @@ def test_what_is_known_is_left_as_it_was() -> None:
 
 def test_a_known_cycle_does_not_hang_the_search() -> None:
     assert find_cycle([("new", "a")], {"a": ["b"], "b": ["a"]}) is None
+
+
+def test_a_long_chain_is_searched_in_a_moment() -> None:
+    chain = [(f"n{i + 1}", f"n{i}") for i in range(100_000)]
+    found = closes_cycle("n0", "n100000", chain, {})
+    assert found is not None
+    assert len(found) == 100_002
+    assert closes_cycle("new", "n100000", chain, {}) is None

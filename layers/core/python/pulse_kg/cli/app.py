@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _STORE_VARIABLE = PREFIX + "STORE"
 _SQLITE = "sqlite"  # what the embedded store's own errors call it
 _PROGRESS_STEP = 20  # commits
+_TALKATIVE = ("uvicorn", "websockets", "httpcore")  # at DEBUG they log the headers of requests, and so API keys
 
 
 class UnusablePlace(StoreUnavailable):
@@ -128,12 +129,10 @@ class App:
         Raises:
             MissingStore, InvalidArgument: As `container`.
         """
-        import logging
-
         from pulse_kg.bootstrap import open_container
 
         path = require_embedded(settings, create=create)
-        logging.basicConfig(level=settings.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        _log_to_stderr(settings.log_level)
         others, self._paths = self._paths, [path]  # where opening fails, this file is the one
         container = open_container(settings, create=create)
         self._paths = [*others, path]
@@ -175,6 +174,14 @@ class App:
                 click.echo(f"\r{what}: {done} of {of} commits", err=True, nl=done == of)
 
         return tell
+
+
+def _log_to_stderr(level: LogLevel) -> None:
+    import logging
+
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level]))
 
 
 def require_embedded(settings: Settings, *, create: bool) -> Path:

@@ -38,7 +38,8 @@ def audit(app: App, board: str, seq: int | None, session: str | None, node: str 
         raise click.UsageError("Say one of --seq, --session and --node.")
     container = app.container()
     last = require_board(board, container.boards).commit_seq
-    rows = list(_rows(container.commits, board, seq=seq, session=session, node=node))
+    beyond = seq is not None and seq > last  # not even asked for: it may be larger than any number of the store
+    rows = [] if beyond else list(_rows(container.commits, board, seq=seq, session=session, node=node))
     if not rows and seq is not None:
         raise refused("No row was found", [Problem("seq", f"the board has no commit {seq}; its last is {last}")])
     parts: list[Part] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,7 +54,8 @@ def export(app: App, board: str, form: str, output: Path | None) -> None:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        return path.open("wb")
+        # As the store: others of the machine have no business with it. A file that is there keeps its permissions.
+        return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
     except OSError as error:
         raise click.BadParameter(f"{path} can't be written: {error.strerror}", param_hint="--output") from None
 

@@ -8,8 +8,10 @@ from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Group
 from pulse_kg.cli.documents import moment, session_document
 from pulse_kg.cli.output import Table, to_the_second
-from pulse_kg.errors import SessionNotFound
-from pulse_kg.usecases.boards import require_board
+from pulse_kg.domain.ids import SESSION_ID
+from pulse_kg.domain.text import brief
+from pulse_kg.errors import Problem, SessionNotFound
+from pulse_kg.usecases.boards import refused, require_board
 from pulse_kg.usecases.identity import find_agent
 
 
@@ -61,6 +63,9 @@ def list_sessions(app: App, board_id: str | None, agent_name: str | None) -> Non
 def abort(app: App, session: str) -> None:
     """Abort SESSION, whoever owns it, and drop its candidates."""
     container = app.container()
+    if not SESSION_ID.fullmatch(session):
+        problem = Problem("session", f"'{brief(session)}' has not the form of a session's id; 'pulse-kg sessions list' shows the open ones")
+        raise refused("No session was found", [problem])
     try:
         container.sessions.abort(session, now=container.clock.now())
     except SessionNotFound:

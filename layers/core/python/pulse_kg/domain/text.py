@@ -1,4 +1,4 @@
-"""Text as the rules compare it: folding, shared prefixes, series of titles, and the claims a text makes."""
+"""Text: what may be in one, and how the rules compare it by folding, shared prefixes, series of titles, and the claims it makes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 
 _ACCENT_CLASS = 200  # combining classes from here on are accents; lower ones are letters' own marks (dakuten, nukta, virama)
 _FOLD_ROUNDS = 4  # a compatibility letter may unfold into capitals, which fold again; two rounds do for all of Unicode
@@ -133,6 +134,21 @@ def claims(text: str) -> Claims:
         words[word] += 1
     negations = sum(count for word, count in words.items() if word in _NEGATIONS or word.endswith(("n't", "n’t")))
     return Claims(frozenset(figures), negations)
+
+
+@cache
+def _forbidden() -> dict[int, None]:
+    """Control characters but tab and newline, and lone surrogates, as a table for `str.translate`."""
+    return {c: None for c in (*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0xD800, 0xE000)) if c not in (0x09, 0x0A)}
+
+
+def text_fault(text: str) -> str | None:
+    """Why a text can't be taken: NUL, another control character, or a lone surrogate; None if it can."""
+    if len(text.translate(_forbidden())) == len(text):
+        return None
+    bad = next(c for c in text if ord(c) in _forbidden())
+    name = "NUL" if bad == "\0" else "a lone surrogate" if "\ud800" <= bad <= "\udfff" else "a control character"
+    return f"holds {name} (U+{ord(bad):04X}); only tab and newline are allowed"
 
 
 def brief(name: str) -> str:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from pulse_kg.domain import ids
-from pulse_kg.domain.text import brief
+from pulse_kg.domain.text import brief, text_fault
 from pulse_kg.errors import InvalidArgument, Problem
 
 MAX_DEPTH = 32
@@ -104,21 +103,6 @@ def _faults(value: object, path: str, depth: int) -> Iterator[Problem]:
                 yield Problem(path, f"has a key that {fault}")
             else:
                 yield from _faults(item, _under(path, key), depth + 1)
-
-
-@cache
-def _forbidden() -> dict[int, None]:
-    """Control characters but tab and newline, and lone surrogates, as a table for `str.translate`."""
-    return {c: None for c in (*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0xD800, 0xE000)) if c not in (0x09, 0x0A)}
-
-
-def text_fault(text: str) -> str | None:
-    """Why a text can't be taken: NUL, another control character, or a lone surrogate; None if it can."""
-    if len(text.translate(_forbidden())) == len(text):
-        return None
-    bad = next(c for c in text if ord(c) in _forbidden())
-    name = "NUL" if bad == "\0" else "a lone surrogate" if "\ud800" <= bad <= "\udfff" else "a control character"
-    return f"holds {name} (U+{ord(bad):04X}); only tab and newline are allowed"
 
 
 def _under(path: str, name: str) -> str:

@@ -9,8 +9,8 @@ from typing import Final
 import anyio
 import anyio.to_thread
 from starlette.applications import Starlette
-from starlette.routing import Mount
-from starlette.types import Receive, Scope, Send
+from starlette.routing import BaseRoute, Match
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pulse_kg.mcp.http import HttpRequest, HttpResponse, declared_length
 from pulse_kg.mcp.routes import HttpEdge
@@ -30,7 +30,22 @@ def create_app(edge: HttpEdge, *, threads: int = DEFAULT_THREADS) -> Starlette:
         threads: Calls that run at once; further ones wait.
     """
     bridge = _Bridge(edge, threads)
-    return Starlette(routes=[Mount("/", app=bridge)], lifespan=bridge.lifespan)
+    return Starlette(routes=[_Everything(bridge)], lifespan=bridge.lifespan)
+
+
+class _Everything(BaseRoute):
+    """Leads every request to one application: the edge alone says what is not served, whatever the target looks like."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:  # noqa: ARG002 - whatever it is
+        """Always."""
+        return Match.FULL, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on."""
+        await self._app(scope, receive, send)
 
 
 class _Bridge:
@@ -50,7 +65,8 @@ class _Bridge:
         yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # a WebSocket, where the server speaks that
+            await send({"type": "websocket.close"})
             return
         request = _head(scope)
         body = await self._body(request, receive) if request.method == "POST" else b""
@@ -89,6 +105,8 @@ def _head(scope: Scope) -> HttpRequest:
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     # A mounted application sees the whole path, with what it is mounted under in `root_path`.
     path = scope["path"].removeprefix(scope.get("root_path", ""))
+    if path.lower().startswith(("http://", "https://")):  # a proxy's form of the target, which names the host too
+        path = "/" + path.split("/", 3)[3] if path.count("/") > 2 else "/"  # noqa: PLR2004 - one after the host
     return HttpRequest(scope["method"], path, headers)
 
 

@@ -35,9 +35,10 @@ def run_http(app: ASGIApp, host: str, port: int, on_listening: OnListening, *, g
         OSError: The address can't be bound: the port is in use, or the host is none of this machine. Nothing was served.
     """
     with bound_socket(host, port) as listener:
-        # Logging is the program's: no configuration here, and no line for each request.
+        # Logging is the program's: no configuration here, and no line for each request. A WebSocket is refused like any other
+        # GET: its protocol would answer in plain text, and log the headers with the key in them.
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", server_header=False, timeout_graceful_shutdown=grace_seconds
+            app, log_config=None, access_log=False, lifespan="on", ws="none", server_header=False, timeout_graceful_shutdown=grace_seconds
         )
         server = _Server(config, lambda: on_listening(host, listener.getsockname()[1]))
         with _returning_on_signal(server):

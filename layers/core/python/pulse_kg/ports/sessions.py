@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,8 +34,20 @@ class SessionStore(Protocol):
     Errors: SessionNotFound; SessionExpired, SessionAlreadyCommitted, SessionAborted by state; StoreUnavailable (retryable).
     """
 
-    def create(self, session: Session) -> None:
-        """Stores a new open session."""
+    def create(self, session: Session, *, limit: int | None = None, counted_boards: Collection[str] = ()) -> bool:
+        """Stores a new open session, unless its agent has too many.
+
+        The agent's sessions that are open and not expired at `session.started_at` are counted in the same atomic step, so
+        that no number of callers at once gets beyond the limit.
+
+        Args:
+            session: The session.
+            limit: How many open sessions its agent may have, this one included; None for any number.
+            counted_boards: The boards whose sessions count.
+
+        Returns:
+            Whether it was stored; False where the limit is reached.
+        """
         ...
 
     def load(self, session_id: str) -> Session:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pulse_kg.domain.model import EdgeDraft, EdgeEnd, Node, Session
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.schema import AGENT_REL_TYPES, ENDPOINT_PAIRS, RESERVED_REL_TYPES, NodeType, canonical_json, check_edge_attributes
-from pulse_kg.domain.supersedence import find_cycle
+from pulse_kg.domain.supersedence import closes_cycle
 from pulse_kg.errors import (
     CandidateNotFound,
     InvalidAttribute,
@@ -142,7 +142,8 @@ def _check_cycle(session: Session, draft: EdgeDraft, services: Services) -> None
     if any(src.node_id is not None for src, _ in ends):  # else no new edge hangs below an existing one
         nodes = sorted({end.node_id for pair in ends for end in pair if end.node_id is not None})
         known = {src: list(dsts) for src, dsts in services.graph.supersedes_below(session.board_id, nodes).items()}
-    cycle = find_cycle([(_label(src), _label(dst)) for src, dst in ends], known)
+    *earlier, (newer, older) = [(_label(src), _label(dst)) for src, dst in ends]
+    cycle = closes_cycle(newer, older, earlier, known)  # each earlier edge was looked at when it came
     if cycle is not None:
         raise InvalidEdgeEndpoints(
             "This supersedes edge would close a cycle. The newer one is src, the older one dst; check which is which.", {"cycle": cycle}

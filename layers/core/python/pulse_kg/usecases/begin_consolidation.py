@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pulse_kg.domain.instants import format_instant
@@ -44,7 +45,9 @@ def begin_consolidation(caller: Caller, board_id: str, source: Source, payload_h
     content_hash, basis = _content_hash(board_id, source, payload_hash, services)
     if services.commits.last_hash(board_id, source.artifact) == content_hash:
         return Begun(content_hash, basis, None)
-    _check_open_sessions(caller, now, services)
+    mine = _open_sessions(caller, now, services)
+    if len(mine) >= services.limits.open_sessions:  # known before it costs the agent one of this minute's
+        raise _too_many(mine, now, services)
     wait = services.rates.take(
         f"consolidations:{caller.agent_id}", limit=services.limits.consolidations_per_minute, window_seconds=60, now=now
     )
@@ -64,7 +67,9 @@ def begin_consolidation(caller: Caller, board_id: str, source: Source, payload_h
         started_at=now,
         expires_at=now + services.limits.session_ttl_seconds * 1000,
     )
-    services.sessions.create(session)
+    # Others may have opened some since they were counted.
+    if not services.sessions.create(session, limit=services.limits.open_sessions, counted_boards=caller.boards):
+        raise _too_many(_open_sessions(caller, now, services), now, services)
     return Begun(content_hash, basis, session)
 
 
@@ -78,13 +83,14 @@ def _content_hash(board_id: str, source: Source, payload_hash: str | None, servi
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest(), "version"
 
 
-def _check_open_sessions(caller: Caller, now: int, services: Services) -> None:
+def _open_sessions(caller: Caller, now: int, services: Services) -> list[Session]:
     # Those on a board that was taken away since can be neither closed nor named.
-    mine = [s for s in services.sessions.open_sessions(agent_id=caller.agent_id, now=now) if caller.sees(s.board_id)]
-    if len(mine) < services.limits.open_sessions:
-        return
-    first = min(s.expires_at for s in mine)
-    raise RateLimited(
+    return [s for s in services.sessions.open_sessions(agent_id=caller.agent_id, now=now) if caller.sees(s.board_id)]
+
+
+def _too_many(mine: Sequence[Session], now: int, services: Services) -> RateLimited:
+    first = min((s.expires_at for s in mine), default=now)
+    return RateLimited(
         f"This agent has as many open sessions as are allowed ({services.limits.open_sessions}). Commit or abort some of them.",
         {
             "retry_after_seconds": max(1, -(-(first - now) // 1000)),

@@ -51,7 +51,7 @@ def require_board(board_id: str, boards: BoardStore) -> Board:
     Raises:
         InvalidArgument: There is none; the nearest id is told.
     """
-    board = boards.board(board_id)
+    board = _found(board_id, boards)
     if board is None:
         raise refused("No board was found", [Problem("board", _missing(board_id, boards))])
     return board
@@ -59,7 +59,11 @@ def require_board(board_id: str, boards: BoardStore) -> Board:
 
 def board_fault(board_id: str, boards: BoardStore) -> str | None:
     """What is wrong with a board's id: that there is no such board, and the nearest id; None if it is there."""
-    return None if boards.board(board_id) is not None else _missing(board_id, boards)
+    return None if _found(board_id, boards) is not None else _missing(board_id, boards)
+
+
+def _found(board_id: str, boards: BoardStore) -> Board | None:
+    return boards.board(board_id) if BOARD_ID.fullmatch(board_id) else None  # a store takes no text that is no Unicode
 
 
 def _missing(board_id: str, boards: BoardStore) -> str:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pulse_kg.adapters.sqlite.database import Database
@@ -93,7 +93,7 @@ class SqliteSessionStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def create(self, session: Session) -> None:
+    def create(self, session: Session, *, limit: int | None = None, counted_boards: Collection[str] = ()) -> bool:
         """See `SessionStore.create`.
 
         Raises:
@@ -102,7 +102,10 @@ class SqliteSessionStore:
         """
         with self._database.writing() as connection:
             check_board(connection, session.board_id)
+            if limit is not None and _open_on(connection, session.agent_id, counted_boards, session.started_at) >= limit:
+                return False
             connection.execute(_INSERT, _row_of(session))
+        return True
 
     def load(self, session_id: str) -> Session:
         """See `SessionStore.load`."""
@@ -275,6 +278,15 @@ class SqliteSessionStore:
             connection.executemany(_DROP_CANDIDATES, over)
             connection.executemany("DELETE FROM sessions WHERE session_id = ?", over)
         return len(over)
+
+
+def _open_on(connection: sqlite3.Connection, agent_id: str, boards: Collection[str], now: Instant) -> int:
+    """How many sessions an agent has open on these boards."""
+    rows = connection.execute(
+        "SELECT board_id, count(*) FROM sessions WHERE agent_id = ? AND state = 'open' AND expires_at > ? GROUP BY board_id",
+        (agent_id, now),
+    )
+    return sum(count for board_id, count in rows if board_id in boards)
 
 
 def _row_of(session: Session) -> tuple[Any, ...]:
