@@ -5,18 +5,22 @@ from __future__ import annotations
 import sqlite3
 import struct
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pulse_kg.adapters.embedding.hashing import HashingEmbedder
+from pulse_kg.bootstrap import open_container
 from pulse_kg.domain.audit import Administration
 from pulse_kg.domain.model import Node
-from pulse_kg.errors import InvalidArgument, NodeNotFound
+from pulse_kg.errors import InvalidArgument, NodeNotFound, StoreUnavailable
 from pulse_kg.usecases.administration import administer_node
 from pulse_kg.usecases.rebuild import rebuild_board
-from pulse_kg.usecases.verify import verify_board
+from pulse_kg.usecases.verify import Verification, verify_board
+from tests.support.crash_points import Faults, faulty
 from tests.support.world import Agent, World, opened
 
 
@@ -117,6 +121,185 @@ def test_verify_finds(told: World, tmp_path: Path, damage: str) -> None:
         assert connection.execute(DAMAGE[damage].format(columns=columns, node=node.node_id)).rowcount > 0
 
     assert verify_board("alpha", told.container.services).findings != ()
+
+
+SHORT = {
+    "OF_NODE": "WHERE node_id = (SELECT node_id FROM nodes WHERE title = 'Never poll')",
+    "NOT_A_NUMBER": f"x'{'0000c07f' * 384}'",
+    "ENDLESS": f"x'{'0000807f' * 384}'",
+}
+FOUND = {
+    "an answer's part in an audit row": (
+        "UPDATE audit SET content = json_set(content, '$.applied.added[0].node_id', 'dec_0') WHERE seq = 1",
+        "audit row 1 differs from what its commit did in applied",
+    ),
+    "a mapping": ("UPDATE audit SET content = json_set(content, '$.mapping.cand_001', 'dec_0') WHERE seq = 1", "in mapping"),
+    "an added edge": ("UPDATE audit SET content = json_set(content, '$.edges_added[0].rel', 'x') WHERE seq = 1", "in edges_added"),
+    "the counts": ("UPDATE audit SET content = json_set(content, '$.counts.added', 99) WHERE seq = 2", "in counts"),
+    "a superseded node": (
+        "UPDATE audit SET content = json_set(content, '$.superseded_nodes', json('[]')) WHERE seq = 3",
+        "audit row 3 differs from what its commit did in superseded_nodes",
+    ),
+    "an event's id": ("UPDATE audit SET content = json_set(content, '$.event_id', 'alpha.9') WHERE seq = 4", "in event_id"),
+    "an event": (
+        "UPDATE outbox SET event = json_set(event, '$.data.agent_id', 'mallory') WHERE seq = 2",
+        "the outbox record of commit 2 holds another event than the commit made",
+    ),
+    "an event that is no object": ("UPDATE outbox SET event = '[]' WHERE seq = 2", "the outbox record of commit 2 holds another event"),
+    "an event that was never applied": ("UPDATE outbox SET state = 'decided' WHERE seq = 2", "commit 2 is in the state 'decided'"),
+    "an event that is no JSON": ("UPDATE outbox SET event = '{' WHERE seq = 2", "outbox record 2 can't be read (JSONDecodeError)"),
+    "a row that is no JSON": ("UPDATE audit SET content = '{' WHERE seq = 3", "audit row 3 can't be read (JSONDecodeError)"),
+    "a row that is no object": (
+        "UPDATE audit SET content = '[1]' WHERE seq = 3",
+        "commit 3 can't be replayed from its audit row (TypeError)",
+    ),
+    "a row of another shape": (
+        "UPDATE audit SET content = json_set(content, '$.source', 7) WHERE seq = 3",
+        "commit 3 can't be replayed from its audit row (TypeError)",
+    ),
+    "a row without candidates": (
+        "UPDATE audit SET content = json_remove(content, '$.candidates') WHERE seq = 3",
+        "commit 3 can't be replayed from its audit row (KeyError)",
+    ),
+    "a time that is none": (
+        "UPDATE audit SET content = json_set(content, '$.committed_at', 'noon') WHERE seq = 3",
+        "commit 3 can't be replayed from its audit row (ValueError)",
+    ),
+    "a node that is no JSON": ("UPDATE nodes SET attributes = '{' OF_NODE", " can't be read (JSONDecodeError)"),
+    "a node of another shape": ("UPDATE nodes SET attributes = '[1]' OF_NODE", " differs from what its commits made of it in attributes"),
+    "a node that is no text": ("UPDATE nodes SET body = CAST(x'ff' AS TEXT) OF_NODE", " can't be read (StoreRefused)"),
+    "an edge that is no text": ("UPDATE edges SET reason = CAST(x'ff' AS TEXT)", "the edges can't be read (StoreRefused)"),
+    "a vector of an odd length": ("UPDATE vectors SET vector = substr(vector, 1, 1535) OF_NODE", "is damaged: it has 1535 bytes"),
+    "a vector too short": ("UPDATE vectors SET vector = substr(vector, 1, 1532) OF_NODE", "is damaged: it has 1532 bytes"),
+    "a vector without bytes": ("UPDATE vectors SET vector = x'' OF_NODE", "is damaged: it has 0 bytes"),
+    "a vector of no numbers": (
+        "UPDATE vectors SET vector = NOT_A_NUMBER OF_NODE",
+        "is damaged: it has numbers that are not finite",
+    ),
+    "an endless vector": ("UPDATE vectors SET vector = ENDLESS OF_NODE", "is damaged: it has numbers that are not finite"),
+    "a vector of nothing": ("UPDATE vectors SET vector = zeroblob(1536) OF_NODE", "is damaged: its length is not 1"),
+    "a vector of another type": ("UPDATE vectors SET node_type = 'Constraint' OF_NODE", " is not filed under the node's type Decision"),
+    "no model": ("DELETE FROM meta WHERE key = 'embedding_model'", "there are vectors, and it is not recorded which model made them"),
+    "a model that is no JSON": ("UPDATE meta SET value = '{'", "what the vector index is can't be read (JSONDecodeError)"),
+    "the hash of an artifact": ("UPDATE artifacts SET content_hash = 'sha256:0'", " is not that of its last commit"),
+    "no hash of an artifact": ("DELETE FROM artifacts", " is not that of its last commit"),
+}
+
+
+def spelled_out(statement: str) -> str:
+    for name, text in SHORT.items():
+        statement = statement.replace(name, text)
+    return statement
+
+
+def damaged(world: World, path: Path, *statements: str) -> Verification:
+    """What a process of its own finds after that was done behind the program's back."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            assert connection.execute(spelled_out(statement)).rowcount > 0
+    other = open_container(world.container.settings, embedder=HashingEmbedder())
+    try:
+        return verify_board("alpha", other.services)
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("damage", FOUND)
+def test_verify_says_what_is_wrong_with(told: World, tmp_path: Path, damage: str) -> None:
+    statement, finding = FOUND[damage]
+    findings = damaged(told, tmp_path / "kg.db", statement).findings
+    assert any(finding in found for found in findings), findings
+
+
+def test_a_row_that_can_not_be_read_hides_no_other(told: World, tmp_path: Path) -> None:
+    result = damaged(
+        told,
+        tmp_path / "kg.db",
+        "UPDATE nodes SET attributes = '{' OF_NODE",
+        "UPDATE nodes SET body = 'another' WHERE title = 'Push to the worker'",
+        "UPDATE outbox SET event = '{' WHERE seq IN (1, 5)",
+        "UPDATE outbox SET state = 'decided' WHERE seq = 2",
+        "UPDATE edges SET confidence = 0.1 WHERE rel_type = 'depends_on'",
+        "UPDATE vectors SET vector = x'00' WHERE node_type = 'Constraint'",
+    )
+    ends = ("(JSONDecodeError)", "in the state 'decided', though the commit was applied", "what its commit made", "in body", "1 bytes")
+    assert {next((e for e in ends if found.endswith(e)), found) for found in result.findings} == set(ends)
+    assert (result.nodes, result.edges) == (4, 4)
+
+
+def test_verify_sees_one_state_of_a_board_that_others_write_to(told: World) -> None:
+    agent, faults = told.agent("bob"), Faults()
+    versions = iter(range(10, 100))
+
+    def commit() -> None:
+        session = agent.begin("spec_008", next(versions))
+        session.edge(session.decide("Another one"), "depends_on", session.add("Constraint", "Another"))
+        session.commit()
+
+    with ThreadPoolExecutor(1) as pool:
+        for port in ("commits.outbox", "commits.audit_rows", "graph.all_nodes", "graph.all_edges", "vectors.all_vectors"):
+            before = verify_board("alpha", told.container.services)
+            faults.arm(1, only=port, instead=lambda: pool.submit(commit).result(60))
+            assert verify_board("alpha", faulty(told.container.services, faults)) == before
+            assert faults.struck == port
+            faults.disarm()
+    assert verify_board("alpha", told.container.services).commits == 10
+
+
+def test_without_snapshots_verify_looks_again_and_gives_up_when_the_board_never_rests(told: World) -> None:
+    agent, faults = told.agent("bob"), Faults()
+    services = replace(faulty(told.container.services, faults), snapshot=nullcontext)
+    versions = iter(range(10, 100))
+
+    def commit() -> None:
+        session = agent.begin("spec_008", next(versions))
+        session.decide(f"Another one: {session.session_id}")
+        session.commit()
+
+    def commit_each_time() -> None:
+        commit()
+        faults.arm(1, only="graph.all_nodes", instead=commit_each_time)
+
+    faults.arm(1, only="graph.all_nodes", instead=commit)
+    result = verify_board("alpha", services)
+    assert (result.findings, result.commits) == ((), 6)
+    faults.arm(1, only="graph.all_nodes", instead=commit_each_time)
+    with pytest.raises(StoreUnavailable, match="in use") as refused:
+        verify_board("alpha", services)
+    assert refused.value.retryable
+
+
+def test_a_store_that_is_only_busy_is_no_finding(told: World) -> None:
+    faults = Faults()
+    for port in ("commits.outbox", "commits.audit_rows", "graph.all_nodes", "graph.all_edges", "vectors.all_vectors", "commits.last_hash"):
+        faults.arm(1, only=port)
+        with pytest.raises(StoreUnavailable):
+            verify_board("alpha", faulty(told.container.services, faults))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE nodes SET applied_seq = 99 WHERE title LIKE 'Let the queue%'",
+        "UPDATE vectors SET commit_seq = 99 WHERE node_id = (SELECT node_id FROM nodes WHERE title LIKE 'Let the queue%')",
+        "DELETE FROM vectors WHERE node_id = (SELECT node_id FROM nodes WHERE title LIKE 'Let the queue%')",
+    ],
+)
+def test_a_commit_that_a_damaged_store_would_not_take_is_refused_as_a_whole(told: World, tmp_path: Path, damage: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "kg.db")) as connection, connection:
+        assert connection.execute(damage).rowcount == 1
+    before = [list(told.container.graph.all_nodes("alpha")), list(told.container.graph.all_edges("alpha"))]
+    (old,) = (n.node_id for n in told.container.graph.all_nodes("alpha") if n.title.startswith("Let the queue"))
+    agent = told.agent("bob")
+    session = agent.begin("spec_007", 9)
+    session.edge(session.decide("Ask the operator"), "supersedes", old)
+
+    error = agent.refusal("commit_consolidation", session_id=session.session_id)
+
+    assert (error["code"], error["retryable"]) == ("store_unavailable", False)
+    assert "pulse-kg verify" in error["message"]
+    assert [list(told.container.graph.all_nodes("alpha")), list(told.container.graph.all_edges("alpha"))] == before
+    assert len(list(told.container.commits.audit_rows("alpha"))) == 5
 
 
 @pytest.fixture

@@ -102,6 +102,7 @@ class Container:
             embedder=self.embedder,
             clock=self.clock,
             ids=self.ids,
+            snapshot=self.store.snapshot,
             thresholds=thresholds_of(self.settings),
             limits=limits_of(self.settings),
         )

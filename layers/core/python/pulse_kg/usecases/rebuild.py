@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pulse_kg.domain.model import Board
 from pulse_kg.errors import InvalidArgument, Problem
@@ -46,7 +47,7 @@ def rebuild_board(board: Board, source: CommitLog, target: Services, *, progress
     for row in rows:
         with target.commits.turn(board.board_id, wait_seconds=limits.call_seconds) as turn:
             plan = replay_row(row, target.graph, lambda texts: embed_texts(texts, limits.call_seconds, target))
-            turn.commit(plan)
+            turn.commit(replace(plan, audit=row))
         done += 1
         if progress is not None:
             progress(present + done, board.commit_seq)

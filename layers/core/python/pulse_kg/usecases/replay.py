@@ -37,7 +37,9 @@ def around(board_id: str, sketch: Outline, nodes: Mapping[str, Node], graph: Gra
 
 
 def replay_row(row: AuditRow, graph: GraphReads, embed: Callable[[Sequence[str]], Mapping[str, TextVector]]) -> CommitPlan:
-    """The plan of the commit that an audit row records; its audit row is that row.
+    """The plan of the commit that an audit row records.
+
+    The plan's own audit row is made anew as well: for a sound row the two are equal in all that follows from the rest.
 
     Args:
         row: The audit row.
@@ -49,7 +51,7 @@ def replay_row(row: AuditRow, graph: GraphReads, embed: Callable[[Sequence[str]]
         action = administration_of(row)
         node = graph.nodes(board_id, [action.node_id])[action.node_id]
         surroundings = graph.surroundings(board_id, [action.node_id]).get(action.node_id, Surroundings())
-        return replace(administer(action, node, surroundings, seq=seq, now=now), audit=row, restored=True)
+        return replace(administer(action, node, surroundings, seq=seq, now=now), restored=True)
     resolved = replayed(row)
     named = {t.node_id for r in resolved.resolutions for t in r.targets}
     named |= {end.node_id for e in resolved.candidates.edges for end in (e.draft.src, e.draft.dst) if end.node_id is not None}
@@ -57,7 +59,7 @@ def replay_row(row: AuditRow, graph: GraphReads, embed: Callable[[Sequence[str]]
     sketch = outline(resolved, nodes)
     vectors = embed(texts_to_embed(resolved, nodes))
     plan = complete(resolved, sketch, around(board_id, sketch, nodes, graph), vectors, seq=seq, now=now)
-    return replace(plan, audit=row, restored=True)
+    return replace(plan, restored=True)
 
 
 class ReplayedGraph:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from pulse_kg.domain.reconcile import Thresholds
@@ -34,7 +36,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Services:
-    """The ports of the write tools."""
+    """The ports of the write tools.
+
+    Attributes:
+        snapshot: One consistent view of all ports for the calling thread, while the context lasts; nothing is written inside it.
+            A store without it gives `contextlib.nullcontext`.
+    """
 
     sessions: SessionStore
     graph: GraphStore
@@ -45,6 +52,7 @@ class Services:
     embedder: Embedder
     clock: Clock
     ids: Ids
+    snapshot: Callable[[], AbstractContextManager[None]]
     thresholds: Thresholds = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
 

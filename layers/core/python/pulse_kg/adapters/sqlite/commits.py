@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from pulse_kg.adapters.sqlite.boards import board_of
 from pulse_kg.adapters.sqlite.connection import Owned
 from pulse_kg.adapters.sqlite.database import Database
+from pulse_kg.adapters.sqlite.errors import StoreRefused
 from pulse_kg.adapters.sqlite.gate import check_board
 from pulse_kg.adapters.sqlite.graph import SqliteGraphStore
-from pulse_kg.adapters.sqlite.jsontext import from_json, to_json
+from pulse_kg.adapters.sqlite.jsontext import from_json, id_list, to_json
 from pulse_kg.adapters.sqlite.sessions import check_open, drop_candidates
 from pulse_kg.adapters.sqlite.vectors import SqliteVectorIndex
 from pulse_kg.domain.audit import AuditRow
@@ -21,6 +23,11 @@ from pulse_kg.domain.plan import CommitPlan
 from pulse_kg.domain.refs import Artifact
 from pulse_kg.errors import PermissionDenied, SessionNotFound
 from pulse_kg.ports.commits import OutboxRecord
+
+_APPLIED: Final = tuple(
+    f"SELECT count(*) FROM {table} WHERE board_id = ?1 AND {seq} = ?2 AND {key} IN (SELECT value FROM json_each(?3))"  # noqa: S608 - constants
+    for table, key, seq in (("nodes", "node_id", "applied_seq"), ("edges", "edge_id", "commit_seq"), ("vectors", "node_id", "commit_seq"))
+)
 
 
 class SqliteCommitLog:
@@ -110,6 +117,7 @@ class SqliteTurn:
         Raises:
             RuntimeError: The turn is over, or another thread's.
             ValueError: The plan is not the board's next commit.
+            StoreRefused: The store is damaged so that it would not take all of the plan; nothing was written.
         """
         if self._over or self._held.mode != "write" or threading.get_ident() != self._thread:
             raise RuntimeError("the turn is over, or another thread's")
@@ -122,6 +130,7 @@ class SqliteTurn:
                 self._close_session(plan, plan.session)
             self._graph.apply(plan)
             self._vectors.apply(plan)
+            self._check_applied(plan)
             connection.execute(
                 "INSERT INTO audit (board_id, seq, content) VALUES (?, ?, ?)", (plan.board_id, plan.seq, to_json(plan.audit))
             )
@@ -133,6 +142,17 @@ class SqliteTurn:
             self._remember_artifact(plan)
         self._held.commit()
         self._over = True
+
+    def _check_applied(self, plan: CommitPlan) -> None:
+        """Applying passes over what is of a later commit, and in a turn nothing is: what was passed over here is damage."""
+        nodes = [n.node_id for n in plan.nodes] + [w.node_id for w in plan.relevances]
+        for statement, ids in zip(_APPLIED, (nodes, [e.edge_id for e in plan.edges], [w.node_id for w in plan.vectors]), strict=True):
+            (applied,) = self._held.connection.execute(statement, (plan.board_id, plan.seq, id_list(ids))).fetchone()
+            if applied != len(ids):
+                raise StoreRefused(
+                    "The store is damaged: it would not take all of the commit, and nothing of it was written. Run 'pulse-kg verify', and "
+                    "restore a backup or make the store anew with 'pulse-kg rebuild'."
+                )
 
     def _close_session(self, plan: CommitPlan, session: Session) -> None:
         connection = self._held.connection

@@ -235,7 +235,7 @@ class Database:
     def stream(self, statement: str, parameters: Sequence[Any]) -> Iterator[Any]:
         """The rows of one query, all of one snapshot, however long their user takes and whatever else its thread does."""
         if self._path is None or self._owned().mode is not None:
-            with self.reading() as connection:
+            with self._translating(), self.reading() as connection:
                 fetched = connection.execute(statement, parameters).fetchall()
             yield from fetched
             return

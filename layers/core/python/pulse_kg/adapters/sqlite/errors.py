@@ -67,9 +67,14 @@ def unopenable() -> StoreRefused:
 
 def translate(error: sqlite3.Error) -> PulseError | None:
     """What a driver's error means for the caller; None for one that only a fault of this program can cause."""
+    if isinstance(error, sqlite3.OperationalError) and str(error).startswith(_NO_TEXT):
+        return damaged()  # Python's own error, which has no code
     code = getattr(error, "sqlite_errorcode", None)
     meaning = None if code is None else _MEANINGS.get(code & _PRIMARY_CODE)
     return None if meaning is None else meaning()
+
+
+_NO_TEXT: Final = "Could not decode to UTF-8"
 
 
 def _full() -> StoreUnavailable:
