@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pulse_kg.domain.model import Candidates
 from tests.support.world import Agent, Consolidation, Refused, World
 
 LONG = " ".join(f"w{i}" for i in range(60))
@@ -81,6 +82,26 @@ def test_a_statement_that_was_made_and_superseded_meanwhile_is_a_conflict_and_no
 
     assert refused.value.code == "commit_conflict"
     assert mine.propose()["cand_001"]["hint"] == "NOOP"
+
+
+def test_an_abort_that_comes_in_the_middle_of_a_commit_is_what_the_commit_is_told(
+    agent: Agent, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = agent.begin("spec_y", 1)
+    session.decide(TITLE)
+    sessions = world.container.sessions
+    read = sessions.candidates
+
+    def aborted_first(session_id: str) -> Candidates:
+        sessions.abort(session_id, now=world.clock.now())
+        return read(session_id)
+
+    monkeypatch.setattr(sessions, "candidates", aborted_first)
+
+    with pytest.raises(Refused) as refused:
+        session.commit()
+
+    assert (refused.value.status, refused.value.code) == (409, "session_aborted")
 
 
 # Twins

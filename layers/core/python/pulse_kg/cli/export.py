@@ -37,14 +37,16 @@ def export(app: App, board: str, form: str, output: Path | None) -> None:
     if app.json and output is None:
         raise click.UsageError("With --json, --output FILE says where the export goes.")
     container = app.container()
-    exported = _Export(require_board(board, container.boards), container.graph)
     if output is None:
-        exported.write(form, sys.stdout.buffer)
+        with container.store.snapshot():
+            _Export(require_board(board, container.boards), container.graph).write(form, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     else:
         try:
-            with _opened(output) as target:
-                exported.write(form, target)
+            with container.store.snapshot():
+                exported = _Export(require_board(board, container.boards), container.graph)
+                with _opened(output) as target:
+                    exported.write(form, target)
         except OSError as error:
             raise refused("The export is not complete", [Problem("output", f"{output} can't be written: {error.strerror}")]) from None
         document = {"board_id": board, "format": form, "file": str(output), "commit_seq": exported.board.commit_seq, **exported.counts}
@@ -61,7 +63,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 class _Export:
-    """What a board had at one commit: commits that come while it is written are left out, so that every edge has its ends.
+    """What a board had at one commit; to be written inside one snapshot of the store.
 
     Args:
         board: As it is at that commit.
