@@ -56,7 +56,6 @@ DEFAULT_CONFIDENCE: Final = 0.7
 MAX_TEXT: Final = 4_000
 """Characters of a text attribute."""
 MAX_ALIASES: Final = 50
-MAX_JSON_DEPTH: Final = 32
 MAX_UNKNOWN_TOLD: Final = 100
 """Unknown attributes that an answer names one by one: a commit's answer must fit, for nobody can ask for a shorter one."""
 

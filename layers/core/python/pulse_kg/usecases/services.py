@@ -26,7 +26,6 @@ class Limits:
     open_sessions: int = 50
     node_candidates: int = 500
     edge_candidates: int = 1_000
-    title_characters: int = 500
     body_bytes: int = 32 * 1024
     candidate_bytes: int = 48 * 1024
     call_seconds: float = 30.0
