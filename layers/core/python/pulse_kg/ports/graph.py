@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from pulse_kg.domain.model import Edge, Node
@@ -17,6 +17,25 @@ class TitleMatch:
 
     node: Node
     score: float
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a commit needs to know of the graph, read at once.
+
+    Attributes:
+        nodes: The nodes that were asked for by id and exist, by id.
+        with_digests: As `GraphStore.with_digests`.
+        with_refs: As `GraphStore.with_refs`.
+        surroundings: For each of `nodes`: its degree and its incoming contradicts edges.
+        edges_between: The ids of the edges whose both ends are among `nodes`.
+    """
+
+    nodes: Mapping[str, Node]
+    with_digests: Sequence[Node] = ()
+    with_refs: Sequence[Node] = ()
+    surroundings: Mapping[str, Surroundings] = field(default_factory=dict)
+    edges_between: frozenset[str] = frozenset()
 
 
 class GraphReads(Protocol):
@@ -43,7 +62,7 @@ class GraphStore(GraphReads, Protocol):
     """Reads nodes and edges; writes come as a whole commit plan.
 
     Atomicity: `apply` writes everything of a plan or nothing.
-    Idempotency: applying a plan again changes nothing (elements are found by id and guarded by commit_seq).
+    Idempotency: applying a plan again, or late, changes nothing (elements are found by id and guarded by the number of the plan).
     Consistency: a read sees every applied commit, wholly.
     Tenancy: the board is mandatory in each call; nothing of another board is ever returned, whatever ids are given.
     Order: as each method says; never that of the store.
@@ -56,6 +75,10 @@ class GraphStore(GraphReads, Protocol):
 
     def with_refs(self, board_id: str, refs: Collection[str]) -> list[Node]:
         """Live nodes whose source_ref is one of these canonical texts, by (created_seq, id)."""
+        ...
+
+    def survey(self, board_id: str, node_ids: Collection[str], *, digests: Collection[str] = (), refs: Collection[str] = ()) -> Survey:
+        """All that a commit reads of the graph, in one read of one state where the store has such."""
         ...
 
     def nearest_titles(self, board_id: str, node_type: NodeType, folded_title: str, *, limit: int, live_only: bool) -> list[TitleMatch]:

@@ -58,6 +58,14 @@ class SessionStore(Protocol):
         """
         ...
 
+    def load_all(self, session_id: str) -> tuple[Session, Candidates]:
+        """`load` and `candidates` of one state, in one read where the store has such.
+
+        Raises:
+            SessionNotFound: As `load`.
+        """
+        ...
+
     def append_node(
         self,
         session_id: str,

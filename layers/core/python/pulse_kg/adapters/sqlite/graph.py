@@ -17,7 +17,7 @@ from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.plan import CommitPlan, Contradiction, Surroundings
 from pulse_kg.domain.schema import NodeType
 from pulse_kg.domain.text import fold
-from pulse_kg.ports.graph import TitleMatch
+from pulse_kg.ports.graph import Survey, TitleMatch
 
 _NODE_FIELDS: Final = tuple(f.name for f in fields(Node))
 _EDGE_FIELDS: Final = tuple(f.name for f in fields(Edge))
@@ -51,6 +51,7 @@ _CONTRADICTIONS: Final = (
     "FROM edges e JOIN nodes n ON n.board_id = e.board_id AND n.node_id = e.src "
     "WHERE e.board_id = ?1 AND e.dst" + _LISTED + " AND e.rel_type = 'contradicts' ORDER BY e.src, e.edge_id"
 )
+_BETWEEN: Final = "SELECT edge_id FROM edges WHERE board_id = ?1 AND src" + _LISTED + " AND dst" + _LISTED
 _SUPERSEDES_BELOW: Final = """
     WITH RECURSIVE below (node_id) AS (
         SELECT value FROM json_each(?2)
@@ -87,6 +88,19 @@ class SqliteGraphStore:
             return []
         with self._database.reading() as connection:
             return [_node_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(listed)))]
+
+    def survey(self, board_id: str, node_ids: Collection[str], *, digests: Collection[str] = (), refs: Collection[str] = ()) -> Survey:
+        """See `GraphStore.survey`; all of one snapshot."""
+        with self._database.reading() as connection:
+            nodes = self.nodes(board_id, node_ids)
+            between = connection.execute(_BETWEEN, (board_id, id_list(nodes)))
+            return Survey(
+                nodes=nodes,
+                with_digests=self.with_digests(board_id, digests),
+                with_refs=self.with_refs(board_id, refs),
+                surroundings=self.surroundings(board_id, nodes) if nodes else {},
+                edges_between=frozenset(edge_id for (edge_id,) in between),
+            )
 
     def nearest_titles(self, board_id: str, node_type: NodeType, folded_title: str, *, limit: int, live_only: bool) -> list[TitleMatch]:
         """See `GraphStore.nearest_titles`."""

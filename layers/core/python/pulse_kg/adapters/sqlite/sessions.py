@@ -115,6 +115,11 @@ class SqliteSessionStore:
             raise SessionNotFound
         return _session_of(row)
 
+    def load_all(self, session_id: str) -> tuple[Session, Candidates]:
+        """See `SessionStore.load_all`."""
+        with self._database.reading():
+            return self.load(session_id), self.candidates(session_id)
+
     def append_node(
         self,
         session_id: str,
