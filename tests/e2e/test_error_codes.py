@@ -771,7 +771,7 @@ def test_a_store_that_fails_before_the_decision_leaves_nothing_to_be_seen(world:
     assert list(world.container.commits.audit_rows("alpha")) == []
     stored = world.container.sessions.load(session.session_id)
     assert (stored.state, stored.nodes) == ("open", 2)
-    if number > 2:  # before the session and its candidates are loaded there is nothing to be marked
+    if number > 1:  # before the session is loaded there is nothing to be marked
         assert stored.committable is False
         assert str(stored.reason).startswith("store_unavailable: ")
     if way_out == "commit":
@@ -799,7 +799,7 @@ def test_a_commit_whose_answer_is_lost_is_there_and_answers_when_it_is_repeated(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("step", ["sessions.load", "sessions.candidates", "embedder.embed", "sessions.save_vectors"])
+@pytest.mark.parametrize("step", ["sessions.load_all", "embedder.embed", "sessions.save_vectors"])
 def test_the_same_commit_called_twice_at_once_gives_both_the_same_answer(world: World, agent: Agent, step: str, when: When) -> None:
     session, rival = two_decisions(agent), two_decisions(agent, "spec_008")
     faults, plain, first = Faults(), world.host, list[ToolOutcome]()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulse_kg.domain.model import Candidates
+from pulse_kg.domain.model import Candidates, Session
 from tests.support.world import Agent, Consolidation, Refused, World
 
 LONG = " ".join(f"w{i}" for i in range(60))
@@ -90,13 +90,14 @@ def test_an_abort_that_comes_in_the_middle_of_a_commit_is_what_the_commit_is_tol
     session = agent.begin("spec_y", 1)
     session.decide(TITLE)
     sessions = world.container.sessions
-    read = sessions.candidates
+    read = sessions.load_all
 
-    def aborted_first(session_id: str) -> Candidates:
+    def aborted_after(session_id: str) -> tuple[Session, Candidates]:
+        found = read(session_id)
         sessions.abort(session_id, now=world.clock.now())
-        return read(session_id)
+        return found
 
-    monkeypatch.setattr(sessions, "candidates", aborted_first)
+    monkeypatch.setattr(sessions, "load_all", aborted_after)
 
     with pytest.raises(Refused) as refused:
         session.commit()

@@ -44,8 +44,8 @@ WORTH_REACHING = (
 STEPS = (
     *["turn.commit"] * 10,
     *["inside.graph.apply", "inside.vectors.apply", "commits.turn"] * 3,
-    *("sessions.load", "sessions.candidates", "sessions.save_vectors", "vectors.check_model", "vectors.nearest", "embedder.embed"),
-    *("graph.nodes", "graph.with_digests", "graph.with_refs", "graph.existing_edges", "graph.surroundings", "graph.supersedes_below"),
+    *("sessions.load_all", "sessions.save_vectors", "vectors.check_model", "vectors.nearest", "embedder.embed"),
+    *("graph.nodes", "graph.with_digests", "graph.with_refs", "graph.survey", "graph.survey", "graph.supersedes_below"),
 )
 """Calls of a commit that may fail."""
 

@@ -64,7 +64,8 @@ class LocalToolHost:
             )
         if not isinstance(caller, Caller) or not caller.may(tool.flag):
             raise PermissionDenied.for_flag(tool.flag)
-        answer = tool(caller, arguments, self._services)
+        with self._services.one_call():
+            answer = tool(caller, arguments, self._services)
         if not tool.annotations.read_only:  # bounded by what was put in; and what was written must not look refused
             return answer
         size = len(json.dumps(answer, ensure_ascii=False).encode())

@@ -31,6 +31,40 @@ class OutboxRecord:
     state: str
 
 
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep of a board did.
+
+    Attributes:
+        applied: Decided commits that it carried out.
+        published: Events that it sent.
+        unstaged: Commits without a decision whose parts it removed.
+    """
+
+    applied: int = 0
+    published: int = 0
+    unstaged: int = 0
+
+
+class Outbox(Protocol):
+    """Finishes what commits left behind; a store that decides and applies in one step has none.
+
+    Idempotency: everything may be done twice, and by several at once.
+    Errors: StoreUnavailable (retryable).
+    """
+
+    def pending_boards(self) -> tuple[str, ...]:
+        """The boards with open work, by id; what is some seconds old may be missing."""
+        ...
+
+    def sweep(self, board_id: str, *, wait_seconds: float) -> Swept:
+        """Carries out what is decided, sends the events that are due in the order of their commits, removes what was never decided.
+
+        Does nothing on a board that is being erased.
+        """
+        ...
+
+
 class Turn(Protocol):
     """A caller's turn to change a board: while it is held nobody else commits there."""
 
@@ -65,6 +99,14 @@ class CommitLog(Protocol):
 
         Raises:
             StoreUnavailable: Others held the board for `wait_seconds`.
+        """
+        ...
+
+    def settle(self, board_id: str, seq: int, *, wait_seconds: float) -> None:
+        """Returns when a decided commit is wholly carried out; carries it out itself where its caller died.
+
+        Raises:
+            StoreUnavailable: It could not be in that time; ``details.decided`` is true.
         """
         ...
 

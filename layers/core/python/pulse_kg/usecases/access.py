@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulse_kg.domain.instants import Instant, format_instant
-from pulse_kg.domain.model import Board, Session
+from pulse_kg.domain.model import Board, Candidates, Session
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.errors import (
     PermissionDenied,
@@ -40,7 +40,20 @@ def own_session(caller: Caller, session_id: str, now: Instant, services: Service
         SessionNotFound: There is none, its grace is over, or its board is not granted.
         SessionOwnershipMismatch: It belongs to another agent.
     """
-    session = services.sessions.load(session_id)
+    return _owned(caller, services.sessions.load(session_id), now)
+
+
+def own_session_with_candidates(caller: Caller, session_id: str, now: Instant, services: Services) -> tuple[Session, Candidates]:
+    """The caller's own session and its candidates, of one read.
+
+    Raises:
+        SessionNotFound, SessionOwnershipMismatch: As `own_session`.
+    """
+    session, candidates = services.sessions.load_all(session_id)
+    return _owned(caller, session, now), candidates
+
+
+def _owned(caller: Caller, session: Session, now: Instant) -> Session:
     if not caller.sees(session.board_id) or now >= session.expires_at + GRACE_MS:
         raise SessionNotFound
     if session.agent_id != caller.agent_id:

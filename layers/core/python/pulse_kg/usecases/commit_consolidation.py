@@ -19,7 +19,7 @@ from pulse_kg.domain.overrides import named_nodes, resolve
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.plan import CommitPlan, outline
 from pulse_kg.domain.reconcile import CHANGED_SINCE, reconcile, settled_by_content
-from pulse_kg.domain.schema import canonical_json
+from pulse_kg.domain.schema import SEARCHABLE_TYPES, canonical_json
 from pulse_kg.errors import (
     CommitConflict,
     EmbedderTimeout,
@@ -32,10 +32,10 @@ from pulse_kg.errors import (
     StoreUnavailable,
 )
 from pulse_kg.ports.commits import Turn
-from pulse_kg.usecases.access import own_session, require_open
+from pulse_kg.usecases.access import own_session_with_candidates, require_open
 from pulse_kg.usecases.embedding import candidate_text, embed_candidates, embed_texts
 from pulse_kg.usecases.propose_reconciliation import content_view, embedded_view
-from pulse_kg.usecases.replay import around
+from pulse_kg.usecases.replay import surveyed
 from pulse_kg.usecases.services import Deadline, Services
 
 _LEAVES_MARK = (CommitConflict, EmbedderTimeout, EmbeddingModelMismatch, InvalidEdgeEndpoints, StoreUnavailable)
@@ -65,13 +65,13 @@ def commit_consolidation(caller: Caller, session_id: str, overrides: Sequence[Ov
     """
     deadline = Deadline(services)
     now = services.clock.now()
-    session = own_session(caller, session_id, now, services)
+    session, candidates = own_session_with_candidates(caller, session_id, now, services)
     given = canonical_json(overrides_list(overrides))
     if session.state == "committed":
-        return _first_answer(session, given)
+        return _first_answer(session, given, deadline, services)
     require_open(session, now)
     try:
-        return _commit(session, overrides, given, deadline, services)
+        return _commit(session, candidates, overrides, given, deadline, services)
     except _LEAVES_MARK as error:
         if not error.details.get("decided"):
             _mark(session_id, error, services)
@@ -80,13 +80,14 @@ def commit_consolidation(caller: Caller, session_id: str, overrides: Sequence[Ov
         # The same commit, called twice at once, may have closed the session in the middle of this one: the same answer for both.
         session = services.sessions.load(session_id)
         if session.state == "committed":
-            return _first_answer(session, given)
+            return _first_answer(session, given, deadline, services)
         require_open(session, services.clock.now())  # or an abort came in between: then that is what to say
         raise
 
 
-def _commit(session: Session, overrides: Sequence[Override], given: str, deadline: Deadline, services: Services) -> Mapping[str, Any]:
-    candidates = services.sessions.candidates(session.session_id)
+def _commit(
+    session: Session, candidates: Candidates, overrides: Sequence[Override], given: str, deadline: Deadline, services: Services
+) -> Mapping[str, Any]:
     if not candidates.nodes and not candidates.edges:
         raise InvalidArgument(
             "The session has no candidates, so there is nothing to commit. Add some first, or abort it.",
@@ -95,17 +96,18 @@ def _commit(session: Session, overrides: Sequence[Override], given: str, deadlin
     _embed_ahead(session, candidates, overrides, deadline, services)
     wait = max(0.0, deadline.left() - services.limits.reserve_seconds)
     with services.commits.turn(session.board_id, wait_seconds=wait) as turn:
-        session = services.sessions.load(session.session_id)
-        if session.state == "committed":
-            return _first_answer(session, given)
-        plan = _plan(session, overrides, turn, deadline, services)
-        turn.commit(replace(plan, overrides=given))
-        return plan.answer
+        session, candidates = services.sessions.load_all(session.session_id)
+        if session.state != "committed":
+            plan = _plan(session, candidates, overrides, turn, deadline, services)
+            turn.commit(replace(plan, overrides=given))
+            return plan.answer
+    return _first_answer(session, given, deadline, services)
 
 
-def _first_answer(session: Session, given: str) -> Mapping[str, Any]:
+def _first_answer(session: Session, given: str, deadline: Deadline, services: Services) -> Mapping[str, Any]:
     if session.answer is None:
         raise StoreUnavailable("session")
+    services.commits.settle(session.board_id, session.answer["audit_row_id"], wait_seconds=deadline.left())
     if session.overrides != given:
         raise SessionAlreadyCommitted(
             "This session was committed already, with other overrides. Its answer is in details.answer; "
@@ -122,23 +124,29 @@ def _mark(session_id: str, error: PulseError, services: Services) -> None:
 
 def _embed_ahead(session: Session, candidates: Candidates, overrides: Sequence[Override], deadline: Deadline, services: Services) -> None:
     """Embeds before the board is taken what a commit will want, as far as it can be foreseen; the vectors stay with the session."""
+    if all(c.candidate_id in candidates.vectors for c in candidates.nodes if c.draft.node_type in SEARCHABLE_TYPES):
+        return
     settled = settled_by_content(content_view(session, candidates, 0, services)) - {o.candidate_id for o in overrides}
     wanted = tuple(c for c in candidates.nodes if c.candidate_id not in settled)
     embed_candidates(session, replace(candidates, nodes=wanted), deadline.left(), services)
 
 
-def _plan(session: Session, overrides: Sequence[Override], turn: Turn, deadline: Deadline, services: Services) -> CommitPlan:
+def _plan(
+    session: Session, candidates: Candidates, overrides: Sequence[Override], turn: Turn, deadline: Deadline, services: Services
+) -> CommitPlan:
     now = services.clock.now()
     require_open(session, now)
-    candidates = services.sessions.candidates(session.session_id)
     proposals = _proposals(session, candidates, turn.board.commit_seq, deadline, services)
-    nodes = _named_nodes(session, candidates, proposals, overrides, services)
+    there = services.graph.survey(
+        session.board_id,
+        _named_nodes(candidates, proposals, overrides),
+        digests={c.digest for c in candidates.nodes},
+        refs={c.stable_ref for c in candidates.nodes if c.stable_ref is not None},
+    )
+    nodes = there.nodes
     by_id = {p.candidate_id: p for p in proposals}
     resolutions = resolve(candidates.nodes, by_id, overrides, nodes)
-    similar = [
-        *services.graph.with_digests(session.board_id, {c.digest for c in candidates.nodes}),
-        *services.graph.with_refs(session.board_id, {c.stable_ref for c in candidates.nodes if c.stable_ref is not None}),
-    ]
+    similar = [*there.with_digests, *there.with_refs]
     found = collisions(candidates.nodes, candidates.edges, by_id, resolutions, nodes, similar)
     if found:
         raise CommitConflict(
@@ -148,7 +156,7 @@ def _plan(session: Session, overrides: Sequence[Override], turn: Turn, deadline:
         )
     resolved = Resolved(session, candidates, proposals, overrides, resolutions)
     sketch = outline(resolved, nodes)
-    ground = around(session.board_id, sketch, nodes, services.graph)
+    ground = surveyed(session.board_id, sketch, there, services.graph)
     vectors = _vectors(resolved, nodes, deadline, services)
     return complete(resolved, sketch, ground, vectors, seq=turn.board.commit_seq + 1, now=now)
 
@@ -199,9 +207,8 @@ def _outcome(proposal: Proposal) -> tuple[object, ...]:
     return proposal.hint, targets, proposal.twin
 
 
-def _named_nodes(
-    session: Session, candidates: Candidates, proposals: Sequence[Proposal], overrides: Sequence[Override], services: Services
-) -> dict[str, Node]:
+def _named_nodes(candidates: Candidates, proposals: Sequence[Proposal], overrides: Sequence[Override]) -> set[str]:
+    """Every node that a proposal, an end of an edge or an override names; whatever `outline` joins to an edge is among them."""
     named = {t.node_id for p in proposals for t in p.targets}
     named |= {end.node_id for e in candidates.edges for end in (e.draft.src, e.draft.dst) if end.node_id is not None}
-    return services.graph.nodes(session.board_id, named | set(named_nodes(overrides)))
+    return named | set(named_nodes(overrides))

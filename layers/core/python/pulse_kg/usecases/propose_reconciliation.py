@@ -12,7 +12,7 @@ from pulse_kg.domain.reconcile import Facts, Match, SessionView, reconcile, sett
 from pulse_kg.domain.schema import SEARCHABLE_TYPES, NodeType
 from pulse_kg.domain.text import fold, prefix_similarity
 from pulse_kg.errors import PermissionDenied
-from pulse_kg.usecases.access import open_session
+from pulse_kg.usecases.access import own_session_with_candidates, require_open
 from pulse_kg.usecases.embedding import embed_candidates
 from pulse_kg.usecases.services import Deadline, Services
 
@@ -25,8 +25,9 @@ def propose_reconciliation(caller: Caller, session_id: str, services: Services) 
         EmbedderTimeout, EmbeddingModelMismatch: By the embedding.
     """
     deadline = Deadline(services)
-    session = open_session(caller, session_id, services.clock.now(), services)
-    candidates = services.sessions.candidates(session_id)
+    now = services.clock.now()
+    session, candidates = own_session_with_candidates(caller, session_id, now, services)
+    require_open(session, now)
     board = services.boards.board(session.board_id)
     if board is None:
         raise PermissionDenied.for_board(session.board_id)

@@ -11,7 +11,27 @@ from pulse_kg.domain.completion import administer, complete, texts_to_embed
 from pulse_kg.domain.instants import parse_instant
 from pulse_kg.domain.model import Edge, Node, TextVector
 from pulse_kg.domain.plan import Around, CommitPlan, Contradiction, Outline, Surroundings, outline
-from pulse_kg.ports.graph import GraphReads
+from pulse_kg.ports.graph import GraphReads, Survey
+
+
+def surveyed(board_id: str, sketch: Outline, there: Survey, graph: GraphReads) -> Around:
+    """What a plan needs to know of the graph around its nodes and edges, out of a survey that has all of these nodes.
+
+    An edge that exists already has both of its ends among them, for no new node has edges yet.
+
+    Args:
+        board_id: The tenant.
+        sketch: The outline.
+        there: A survey of every existing node that a target or an end of an edge names.
+        graph: The graph before the commit; asked only where a supersedes edge hangs below an existing node.
+    """
+    touched = _touched(sketch, there.nodes)
+    return Around(
+        nodes=there.nodes,
+        existing_edges=there.edges_between & {e.edge_id for e in sketch.edges},
+        surroundings={n: there.surroundings[n] for n in sorted(touched)},
+        supersedes=_below(board_id, sketch, there.nodes, graph),
+    )
 
 
 def around(board_id: str, sketch: Outline, nodes: Mapping[str, Node], graph: GraphReads) -> Around:
@@ -23,17 +43,24 @@ def around(board_id: str, sketch: Outline, nodes: Mapping[str, Node], graph: Gra
         nodes: Every existing node that a target or an end of an edge names.
         graph: The graph before the commit.
     """
-    touched = {n for n in (*sketch.node_ids.values(), *sketch.existing_ends()) if n in nodes}
-    supersedes = [e for e in sketch.edges if e.rel_type == "supersedes"]
-    below: Mapping[str, Sequence[str]] = {}
-    if any(e.src in nodes for e in supersedes):  # else no new edge hangs below an existing node, and no old path can close a cycle
-        below = graph.supersedes_below(board_id, {n for e in supersedes for n in (e.src, e.dst) if n in nodes})
+    touched = _touched(sketch, nodes)
     return Around(
         nodes=nodes,
         existing_edges=graph.existing_edges(board_id, {e.edge_id for e in sketch.edges}),
         surroundings=graph.surroundings(board_id, touched) if touched else {},
-        supersedes=below,
+        supersedes=_below(board_id, sketch, nodes, graph),
     )
+
+
+def _touched(sketch: Outline, nodes: Mapping[str, Node]) -> set[str]:
+    return {n for n in (*sketch.node_ids.values(), *sketch.existing_ends()) if n in nodes}
+
+
+def _below(board_id: str, sketch: Outline, nodes: Mapping[str, Node], graph: GraphReads) -> Mapping[str, Sequence[str]]:
+    supersedes = [e for e in sketch.edges if e.rel_type == "supersedes"]
+    if not any(e.src in nodes for e in supersedes):  # no new edge hangs below an existing node, and no old path can close a cycle
+        return {}
+    return graph.supersedes_below(board_id, {n for e in supersedes for n in (e.src, e.dst) if n in nodes})
 
 
 def replay_row(row: AuditRow, graph: GraphReads, embed: Callable[[Sequence[str]], Mapping[str, TextVector]]) -> CommitPlan:

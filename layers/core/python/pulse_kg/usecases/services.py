@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from pulse_kg.domain.reconcile import Thresholds
@@ -40,6 +40,8 @@ class Services:
     Attributes:
         snapshot: One consistent view of all ports for the calling thread, while the context lasts; nothing is written inside it.
             A store without it gives `contextlib.nullcontext`.
+        one_call: What the reads of one tool's call share, while the context lasts: on a store without snapshots they all see the same
+            commits of a board.
     """
 
     sessions: SessionStore
@@ -52,6 +54,7 @@ class Services:
     clock: Clock
     ids: Ids
     snapshot: Callable[[], AbstractContextManager[None]]
+    one_call: Callable[[], AbstractContextManager[None]] = nullcontext
     thresholds: Thresholds = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
 

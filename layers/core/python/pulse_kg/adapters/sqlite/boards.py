@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from pulse_kg.adapters.jsontext import from_json, to_json
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.gate import check_board
-from pulse_kg.adapters.sqlite.jsontext import from_json, to_json
 from pulse_kg.domain.instants import Instant
 from pulse_kg.domain.model import Board
 from pulse_kg.errors import PermissionDenied

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from pulse_kg.adapters.jsontext import from_json, id_list, to_json
 from pulse_kg.adapters.sqlite.boards import board_of
 from pulse_kg.adapters.sqlite.connection import Owned
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.errors import StoreRefused
 from pulse_kg.adapters.sqlite.gate import check_board
 from pulse_kg.adapters.sqlite.graph import SqliteGraphStore
-from pulse_kg.adapters.sqlite.jsontext import from_json, id_list, to_json
 from pulse_kg.adapters.sqlite.sessions import check_open, drop_candidates
 from pulse_kg.adapters.sqlite.vectors import SqliteVectorIndex
 from pulse_kg.domain.audit import AuditRow
@@ -49,6 +49,9 @@ class SqliteCommitLog:
             if board is None:
                 raise PermissionDenied.for_board(board_id)
             yield SqliteTurn(self._database, held, board, self._graph, self._vectors)
+
+    def settle(self, board_id: str, seq: int, *, wait_seconds: float) -> None:
+        """See `CommitLog.settle`; deciding and carrying out are one step here."""
 
     def last_hash(self, board_id: str, artifact: Artifact) -> str | None:
         """See `CommitLog.last_hash`."""

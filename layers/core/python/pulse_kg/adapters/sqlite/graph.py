@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
+from pulse_kg.adapters.jsontext import from_json, id_list, to_json
 from pulse_kg.adapters.sqlite import titles
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.errors import StoreRefused
-from pulse_kg.adapters.sqlite.jsontext import from_json, id_list, to_json
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.plan import CommitPlan, Contradiction, Surroundings
 from pulse_kg.domain.schema import NodeType

@@ -6,8 +6,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
+from pulse_kg.adapters.jsontext import from_json, to_json
 from pulse_kg.adapters.sqlite.database import Database
-from pulse_kg.adapters.sqlite.jsontext import from_json, to_json
 from pulse_kg.domain.instants import Instant
 from pulse_kg.ports.identity import Agent, KeyRecord
 

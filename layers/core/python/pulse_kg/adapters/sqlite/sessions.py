@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal
 
+from pulse_kg.adapters.jsontext import from_json, to_json
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.gate import check_board
-from pulse_kg.adapters.sqlite.jsontext import from_json, to_json
 from pulse_kg.domain import ids
 from pulse_kg.domain.audit import (
     edge_candidate_dict,

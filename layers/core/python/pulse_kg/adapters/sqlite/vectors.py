@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from pulse_kg.adapters.jsontext import from_json, id_list, to_json
 from pulse_kg.adapters.sqlite.database import Database
-from pulse_kg.adapters.sqlite.jsontext import from_json, id_list, to_json
 from pulse_kg.domain.model import TextVector
 from pulse_kg.domain.plan import CommitPlan
 from pulse_kg.domain.schema import SEARCHABLE_TYPES, NodeType
