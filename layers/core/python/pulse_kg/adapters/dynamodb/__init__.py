@@ -1,0 +1,1 @@
+"""Sessions, boards, commits, identity and rate limits on DynamoDB."""
