@@ -11,7 +11,7 @@ from tests.support.plans import NOW
 from tests.support.stores import STORES, Stores
 
 
-@pytest.fixture(params=list(STORES))
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.served] if name == "served" else []) for name in STORES])
 def store_name(request: pytest.FixtureRequest) -> str:
     """Which store a test runs against."""
     name: str = request.param

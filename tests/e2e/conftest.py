@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.world import Agent, World, opened
+from tests.support.world import Agent, World, opened, opened_served
 
 
-@pytest.fixture
-def world() -> Iterator[World]:
-    """In memory, with the boards alpha and beta."""
-    with opened() as made:
+@pytest.fixture(params=["embedded", pytest.param("served", marks=pytest.mark.served)])
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """In memory, and again on the real servers, with the boards alpha and beta."""
+    with opened() if request.param == "embedded" else opened_served() as made:
         made.board("alpha")
         made.board("beta")
         yield made

@@ -112,7 +112,7 @@ def test_an_edge_candidate_may_join_a_candidate_and_a_node(agent: Agent, fixed: 
     assert answer == {"edge_candidate_id": "edge_cand_001", "rel_type": "supersedes", "valid": True}
 
 
-def test_similar_nodes_come_best_first_with_their_scores(agent: Agent, fixed: str) -> None:
+def test_similar_nodes_come_best_first_with_their_scores(world: World, agent: Agent, fixed: str) -> None:
     session = agent.begin("spec_007", 2)
     session.decide("No retry, drop on failure", section="drop")
     session.commit()
@@ -122,7 +122,7 @@ def test_similar_nodes_come_best_first_with_their_scores(agent: Agent, fixed: st
     answer = agent.call("get_similar_nodes", session_id=session.session_id, candidate_id="cand_001", k=5)
 
     assert answer["candidate_id"] == "cand_001"
-    assert answer["match_mode"] == "exact"
+    assert answer["match_mode"] == world.container.vectors.match_mode
     assert [m["title"] for m in answer["matches"]] == [FIXED, "No retry, drop on failure"]
     assert answer["matches"][0].keys() == {"node_id", "title", "score"}
     assert answer["matches"][0]["node_id"] == fixed

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pulse_kg.adapters.sqlite.store import SqliteStore
 from pulse_kg.bootstrap import Container
 
 Dump = Mapping[str, list[tuple[Any, ...]]]
@@ -20,8 +21,13 @@ _OF_A_SESSION = "session_id IN (SELECT session_id FROM sessions WHERE board_id =
 
 def dump(container: Container, board_id: str | None = None) -> Dump:
     """Every row of every table of the store, whatever tables it has; or those of one board, its candidates included."""
-    with container.store._database.reading() as connection:
-        found = {}
+    store: Any = container.store
+    if not isinstance(store, SqliteStore):
+        from tests.support.served import dump_served
+
+        return dump_served(store, board_id)
+    with store._database.reading() as connection:
+        found: dict[str, list[tuple[Any, ...]]] = {}
         for (name,) in connection.execute(_TABLES).fetchall():
             columns = {column for _, column, *_ in connection.execute(f'PRAGMA table_info("{name}")')}
             condition, parameters = "1", tuple[str, ...]()

@@ -71,7 +71,8 @@ def chain_of(container: Container, board: str, root: str) -> list[str]:
 
 def check_sessions(container: Container) -> Mapping[str, int]:
     """Looks whether sessions, their candidates and the commits agree; counts the sessions by their state."""
-    with container.store._database.reading() as connection:
+    store: Any = container.store
+    with store._database.reading() as connection:
         sessions = connection.execute("SELECT session_id, board_id, state, nodes, edges, answer FROM sessions").fetchall()
         candidates = Counter(connection.execute("SELECT session_id, kind FROM candidates").fetchall())
         damaged = connection.execute("PRAGMA integrity_check").fetchall()

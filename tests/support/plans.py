@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ from pulse_kg.domain.plan import Around, CommitPlan, outline
 from pulse_kg.domain.refs import Artifact
 from pulse_kg.domain.schema import NodeType, RelType
 from pulse_kg.domain.text import embedding_text
+from pulse_kg.errors import SessionNotFound
 from tests.support.stores import Stores
 
 NOW = 1_767_225_600_000
@@ -134,6 +136,9 @@ def commit(stores: Stores, of: Session, content: Content, *, now: int = NOW, cre
     if create:
         stores.sessions.create(of)
     with stores.commits.turn(of.board_id, wait_seconds=20) as turn:
+        if not create:
+            with suppress(SessionNotFound):
+                of = stores.sessions.load(of.session_id)
         made = plan(stores, of, content, seq=turn.board.commit_seq + 1, now=now)
         turn.commit(made)
     return made

@@ -53,7 +53,22 @@ def _sqlite_memory(folder: Path) -> Iterator[Stores]:
         store.close()
 
 
-STORES: Mapping[str, Callable[[Path], AbstractContextManager[Stores]]] = {"sqlite-file": _sqlite_file, "sqlite-memory": _sqlite_memory}
+@contextmanager
+def _served(folder: Path) -> Iterator[Stores]:
+    from tests.support.served import served  # drivers take their time to load
 
-READERS_NEVER_WAIT = frozenset({"sqlite-file"})
+    with served(dimension=CONTRACT_DIMENSION) as store:
+        yield store
+
+
+CONTRACT_DIMENSION = 8
+"""Numbers in the vectors of the contract suites."""
+
+STORES: Mapping[str, Callable[[Path], AbstractContextManager[Stores]]] = {
+    "sqlite-file": _sqlite_file,
+    "sqlite-memory": _sqlite_memory,
+    "served": _served,
+}
+
+READERS_NEVER_WAIT = frozenset({"sqlite-file", "served"})
 """Stores whose readers go on while a turn is held. In memory all threads share one connection."""

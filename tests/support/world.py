@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_kg.adapters.embedding.hashing import HashingEmbedder
-from pulse_kg.bootstrap import Container, open_container
+from pulse_kg.bootstrap import Container, open_container, served_container
 from pulse_kg.domain.ids import ulid
 from pulse_kg.mcp.host import ToolOutcome
 from pulse_kg.mcp.local_host import LocalToolHost
@@ -207,11 +207,34 @@ def opened(
 ) -> Iterator[World]:
     """A world that is closed at the end."""
     clock, ids = clock or FixedClock(), CountingIds()
-    settings = Settings.from_environment(
-        {"PULSE_KG_STORE": f"sqlite:{path}", "PULSE_KG_CONSOLIDATIONS_PER_MINUTE": "10000", **(environment or {})}
-    )
+    settings = _settings(f"sqlite:{path}", environment)
     container = open_container(settings, create=True, embedder=embedder or HashingEmbedder(), clock=clock, ids=ids)
     try:
         yield World(container, clock, ids)
     finally:
         container.close()
+
+
+@contextmanager
+def opened_served(*, embedder: Embedder | None = None, environment: Mapping[str, str] | None = None) -> Iterator[World]:
+    """The same on the real servers."""
+    from tests.support.served import fresh_endpoints
+
+    clock, ids = FixedClock(), CountingIds()
+    with fresh_endpoints() as endpoints:
+        container = served_container(
+            _settings("aws", environment),
+            endpoints,
+            embedder=embedder or HashingEmbedder(),
+            clock=clock,
+            ids=ids,
+            identity_seconds=0.0,
+        )
+        try:
+            yield World(container, clock, ids)
+        finally:
+            container.close()
+
+
+def _settings(store: str, environment: Mapping[str, str] | None) -> Settings:
+    return Settings.from_environment({"PULSE_KG_STORE": store, "PULSE_KG_CONSOLIDATIONS_PER_MINUTE": "10000", **(environment or {})})

@@ -8,32 +8,68 @@ from __future__ import annotations
 import functools
 import os
 import random
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pulse_kg.adapters.system import RandomIds, SystemClock
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.reconcile import Thresholds
-from pulse_kg.errors import StoreUnavailable
 from pulse_kg.ports.clock import Clock, Ids
 from pulse_kg.ports.embedder import Embedder
 from pulse_kg.settings import Settings
 from pulse_kg.usecases.identity import authenticate
 from pulse_kg.usecases.services import Limits, Services
 
+DIMENSION: Final = 384
+"""Numbers of a vector of the served index."""
+
 # Before numpy loads: one search is a product of some megabytes, and waking threads for it costs more than it saves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
-    from pulse_kg.adapters.sqlite.store import SqliteStore
+    from pulse_kg.adapters.served.store import ServedStore
+    from pulse_kg.endpoints import Endpoints
     from pulse_kg.mcp.local_host import LocalToolHost
     from pulse_kg.ports.boards import BoardStore
-    from pulse_kg.ports.commits import CommitLog
+    from pulse_kg.ports.commits import CommitLog, Outbox
     from pulse_kg.ports.graph import GraphStore
     from pulse_kg.ports.identity import IdentityStore, RateLimiter
     from pulse_kg.ports.sessions import SessionStore
     from pulse_kg.ports.vectors import VectorIndex
+
+
+class Store(Protocol):
+    """Every port over one store."""
+
+    @property
+    def sessions(self) -> SessionStore: ...  # noqa: D102
+    @property
+    def graph(self) -> GraphStore: ...  # noqa: D102
+    @property
+    def vectors(self) -> VectorIndex: ...  # noqa: D102
+    @property
+    def commits(self) -> CommitLog: ...  # noqa: D102
+    @property
+    def boards(self) -> BoardStore: ...  # noqa: D102
+    @property
+    def identity(self) -> IdentityStore: ...  # noqa: D102
+    @property
+    def rates(self) -> RateLimiter: ...  # noqa: D102
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """See `Services.snapshot`."""
+        ...
+
+    def ping(self) -> None:
+        """Raises StoreUnavailable unless all of the store answers."""
+        ...
+
+    def close(self) -> None:
+        """Closes it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -46,13 +82,17 @@ class Container:
         embedder: The embedding model, loaded at first use.
         clock: The time.
         ids: Identifiers.
+        one_call: See `Services.one_call`.
+        outbox: What finishes commits that others left behind; None for a store that leaves none.
     """
 
     settings: Settings
-    store: SqliteStore
+    store: Store
     embedder: Embedder
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
+    one_call: Callable[[], AbstractContextManager[None]] = nullcontext
+    outbox: Outbox | None = None
 
     @property
     def sessions(self) -> SessionStore:
@@ -103,6 +143,7 @@ class Container:
             clock=self.clock,
             ids=self.ids,
             snapshot=self.store.snapshot,
+            one_call=self.one_call,
             thresholds=thresholds_of(self.settings),
             limits=limits_of(self.settings),
         )
@@ -120,6 +161,19 @@ class Container:
         from pulse_kg.mcp.local_host import LocalToolHost
 
         return LocalToolHost(self.services, self.authenticate, max_response_bytes=self.settings.max_response_bytes)
+
+    def relay_outbox(self, seconds: float) -> dict[str, Any]:
+        """One run of the relay over all boards with open work; nothing for a store that leaves none.
+
+        Args:
+            seconds: How long it may take; what is left over is for the next run.
+
+        Returns:
+            A report, ready for JSON: `boards`, `applied`, `published`, `unstaged`, `failed` (board → code), `left` (boards not looked at).
+        """
+        from pulse_kg.usecases.relay import relay
+
+        return relay(self.outbox, self.clock, seconds)
 
     def close(self) -> None:
         """Closes the store."""
@@ -150,13 +204,23 @@ def embedder_of(settings: Settings) -> Embedder:
         from pulse_kg.adapters.embedding.hashing import HashingEmbedder
 
         return HashingEmbedder()
+    if settings.embedder == "lambda":
+        from pulse_kg.adapters.awslambda.embedder import embedder_from
+
+        return embedder_from(os.environ)
     from pulse_kg.adapters.embedding.onnx import OnnxEmbedder
 
     return OnnxEmbedder(settings.model_dir, threads=settings.embedder_threads)
 
 
 def open_container(
-    settings: Settings, *, create: bool = False, embedder: Embedder | None = None, clock: Clock | None = None, ids: Ids | None = None
+    settings: Settings,
+    *,
+    create: bool = False,
+    embedder: Embedder | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Container:
     """Opens the store that the settings name.
 
@@ -166,14 +230,88 @@ def open_container(
         embedder: Instead of the one that the settings name.
         clock: Instead of the machine's.
         ids: Instead of random ones.
+        environment: Where the endpoints of the served stores are looked up; None for the process's.
 
     Raises:
         StoreUnavailable: The store is missing, can't be read, or is of a newer version.
     """
     kind, _, path = settings.store.partition(":")
-    if kind != "sqlite":
-        raise StoreUnavailable(kind, f"This build has no '{kind}' store. Use --store sqlite:PATH.")
+    if kind == "aws":
+        from pulse_kg.endpoints import endpoints_of
+
+        return served_container(
+            settings, endpoints_of(os.environ if environment is None else environment), embedder=embedder, clock=clock, ids=ids
+        )
     from pulse_kg.adapters.sqlite.store import open_store
 
     store = open_store(path if path == ":memory:" else Path(path), create=create, randomness=random.SystemRandom().random)
     return Container(settings, store, embedder or embedder_of(settings), clock=clock or SystemClock(), ids=ids or RandomIds())
+
+
+def served_container(
+    settings: Settings,
+    endpoints: Endpoints,
+    *,
+    embedder: Embedder | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    **more: Any,
+) -> Container:
+    """The container of the served form; nothing is connected yet.
+
+    Args:
+        settings: The settings.
+        endpoints: Where the stores are.
+        embedder: Instead of the one that the settings name.
+        clock: Instead of the machine's.
+        ids: Instead of random ones.
+        **more: For `served_store`.
+    """
+    clock = clock or SystemClock()
+    store = served_store(endpoints, clock=clock, **more)
+    return Container(
+        settings,
+        store,
+        embedder or embedder_of(settings),
+        clock=clock,
+        ids=ids or RandomIds(),
+        one_call=store.one_call,
+        outbox=store.commits,
+    )
+
+
+def served_store(endpoints: Endpoints, *, clock: Clock, dimension: int = DIMENSION, **more: Any) -> ServedStore:
+    """The served store; nothing is connected yet.
+
+    Args:
+        endpoints: Where it is.
+        clock: The time.
+        dimension: Numbers of a vector.
+        **more: For `ServedStore`.
+    """
+    from pulse_kg.adapters.dynamodb.client import Dynamo, connect
+    from pulse_kg.adapters.gremlin.connection import GremlinConnection
+    from pulse_kg.adapters.opensearch.client import OpenSearchClient
+    from pulse_kg.adapters.opensearch.client import connect as connect_search
+    from pulse_kg.adapters.served.store import ServedStore
+
+    randomness = random.SystemRandom().random
+    publisher = None
+    if endpoints.queue_url:
+        from pulse_kg.adapters.lazily import Lazily
+        from pulse_kg.adapters.sqs.publisher import SqsEventPublisher
+
+        publisher = SqsEventPublisher(Lazily(lambda: connect(endpoints, "sqs")), endpoints.queue_url, randomness=randomness)
+    search = functools.partial(connect_search, endpoints.opensearch_url, sign=True if endpoints.signed else None, region=endpoints.region)
+    return ServedStore(
+        Dynamo(functools.partial(connect, endpoints), endpoints.table_prefix, randomness=randomness),
+        GremlinConnection(endpoints.gremlin_url, sign_region=endpoints.region if endpoints.signed else None, randomness=randomness),
+        OpenSearchClient(search, randomness=randomness),
+        index=f"{endpoints.table_prefix}nodes",
+        publisher=publisher,
+        now=clock.now,
+        dimension=dimension,
+        graph_ids=endpoints.graph_ids,
+        randomness=randomness,
+        **more,
+    )

@@ -117,7 +117,7 @@ class App:
 
         Raises:
             MissingStore: There is none, and none is to be made.
-            InvalidArgument: A store that this build has not.
+            StoreUnavailable: The served stores' addresses are not known.
         """
         if self._container is None:
             self._container = self.open(self.settings, create=create)
@@ -127,15 +127,16 @@ class App:
         """Opens the stores that the settings name, until `close`.
 
         Raises:
-            MissingStore, InvalidArgument: As `container`.
+            MissingStore, StoreUnavailable: As `container`.
         """
         from pulse_kg.bootstrap import open_container
 
-        path = require_embedded(settings, create=create)
+        path = embedded_file(settings, create=create)
         _log_to_stderr(settings.log_level)
-        others, self._paths = self._paths, [path]  # where opening fails, this file is the one
-        container = open_container(settings, create=create)
-        self._paths = [*others, path]
+        paths = [] if path is None else [path]
+        others, self._paths = self._paths, paths  # where opening fails, this file is the one
+        container = open_container(settings, create=create, environment=self._environment)
+        self._paths = [*others, *paths]
         self._opened.append(container)
         return container
 
@@ -184,19 +185,19 @@ def _log_to_stderr(level: LogLevel) -> None:
         logging.getLogger(name).setLevel(max(logging.INFO, logging.getLevelNamesMapping()[level]))
 
 
-def require_embedded(settings: Settings, *, create: bool) -> Path:
-    """The file of the store; refuses one that is not there, and a store that this build has not.
+def embedded_file(settings: Settings, *, create: bool) -> Path | None:
+    """The file of the embedded store, None for the served ones; refuses one that is not there.
 
     Raises:
         MissingStore: There is none, and none is to be made.
         UnusablePlace: What is there can't be a store, or none can be made there.
-        InvalidArgument: `aws`, or a folder that is not there.
+        InvalidArgument: A folder that is not there.
     """
     from pulse_kg.usecases.boards import refused  # it imports the whole domain, which --help does without
 
     path = settings.sqlite_path
     if path is None:
-        raise refused("This build has only the embedded store", [Problem("store", "the store must be sqlite:PATH, not aws")])
+        return None
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

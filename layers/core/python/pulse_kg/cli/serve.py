@@ -136,7 +136,7 @@ def http_edge(container: Container) -> HttpEdge:
 
 
 def _check_health(container: Container) -> None:
-    container.boards.board(_FIRST_BOARD)
+    container.store.ping()
 
 
 def _about() -> dict[str, Any]:

@@ -54,13 +54,27 @@ def up(ctx: click.Context, folder: Path | None, aws_port: int | None, gremlin_po
         try:
             with progress_on_stderr(titles, as_json=app.json) as progress:
                 states = stack.up(ports, progress, app.note)
+                prepared = _prepare(states)
         except KeyboardInterrupt:
             app.note(f"\nWhat was started goes on; '{places.command('down')}' stops it.")
             raise
-    document = {"status": "up", "dir": str(places.home), "env_file": str(places.env_file), "servers": [_started(state) for state in states]}
+    document = {
+        "status": "up",
+        "dir": str(places.home),
+        "env_file": str(places.env_file),
+        "servers": [_started(state) for state in states],
+        **prepared,
+    }
     app.answer(
         document, _table(states), f"The addresses for --store aws are in {places.env_file}. Stop everything with: {places.command('down')}"
     )
+
+
+def _prepare(states: Sequence[State]) -> dict[str, Any]:
+    from pulse_kg.cli.stack_prepare import endpoints_from, prepare
+    from pulse_kg.cli.stack_servers import stack_variables
+
+    return prepare(endpoints_from(stack_variables({state.server.name: state.port for state in states})))
 
 
 @click.command(cls=Command, examples=("pulse-kg down", "pulse-kg down --wipe"))

@@ -24,6 +24,7 @@ _HEAP: Final = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMem
 
 REGION: Final = "us-east-1"
 TABLE_PREFIX: Final = "pulse_kg_"
+ACCOUNT: Final = "000000000000"
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ def stack_variables(ports: Mapping[str, int]) -> dict[str, str]:
         "PULSE_KG_GREMLIN_URL": f"ws://{HOST}:{ports['janusgraph']}/gremlin",
         "PULSE_KG_OPENSEARCH_URL": f"http://{HOST}:{ports['opensearch']}",
         "PULSE_KG_TABLE_PREFIX": TABLE_PREFIX,
+        "PULSE_KG_QUEUE_URL": f"http://{HOST}:{ports['ministack']}/{ACCOUNT}/{TABLE_PREFIX}events.fifo",
     }
 
 

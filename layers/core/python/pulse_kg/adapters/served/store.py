@@ -1,0 +1,142 @@
+"""The served store as a whole: every port over DynamoDB, a graph server, a vector index and a queue."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from pulse_kg.adapters.dynamodb.boards import DynamoBoardStore
+from pulse_kg.adapters.dynamodb.client import Dynamo
+from pulse_kg.adapters.dynamodb.identity import DynamoIdentityStore
+from pulse_kg.adapters.dynamodb.journal import DynamoJournal
+from pulse_kg.adapters.dynamodb.rates import DynamoRateLimiter
+from pulse_kg.adapters.dynamodb.sessions import DynamoSessionStore
+from pulse_kg.adapters.gremlin.connection import GremlinConnection
+from pulse_kg.adapters.gremlin.graph import GremlinGraphStore
+from pulse_kg.adapters.opensearch.client import OpenSearchClient
+from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
+from pulse_kg.adapters.served.commits import LEASE_MS, ServedCommitLog
+from pulse_kg.adapters.served.marks import Marks
+from pulse_kg.adapters.served.writes import writes_of
+from pulse_kg.domain.instants import Instant
+from pulse_kg.ports.events import EventPublisher
+
+Wrap = Callable[[str, Any], Any]
+"""Puts something around a part of the store (`journal`, `graph`, `vectors`, `publisher`), by its name; for faults and measuring."""
+
+
+class ServedStore:
+    """Every port. Nothing is connected before it is asked; threads may share it, not processes.
+
+    Args:
+        dynamo: Sessions, boards, commits, identity, rates.
+        connection: The graph's.
+        search: The vector index's.
+        index: The index's name.
+        publisher: Where events go, or None.
+        now: The time in epoch milliseconds.
+        dimension: Numbers of a vector.
+        lease_ms: How long a board is held at most by one who does not answer any more.
+        identity_seconds: How long an agent's key and grants are remembered; 0..60.
+        on_applied: Told the board of each commit; None sends its events at once, where there is a queue.
+        graph_ids: As `GremlinGraphStore` takes it.
+        randomness: Numbers from 0 to 1.
+        wrap: See `Wrap`.
+
+    Attributes:
+        sessions: The `SessionStore`.
+        graph: The `GraphStore`.
+        vectors: The `VectorIndex`.
+        commits: The `CommitLog`, and the `Outbox`.
+        boards: The `BoardStore`.
+        identity: The `IdentityStore`.
+        rates: The `RateLimiter`.
+    """
+
+    def __init__(
+        self,
+        dynamo: Dynamo,
+        connection: GremlinConnection,
+        search: OpenSearchClient,
+        *,
+        index: str,
+        publisher: EventPublisher | None,
+        now: Callable[[], Instant],
+        dimension: int,
+        lease_ms: int = LEASE_MS,
+        identity_seconds: float = 30.0,
+        on_applied: Callable[[str], None] | None = None,
+        graph_ids: Any = "property",
+        randomness: Callable[[], float] = random.random,
+        wrap: Wrap = lambda _, part: part,
+    ) -> None:
+        self.dynamo, self.connection, self.search = dynamo, connection, search
+        self.sessions = DynamoSessionStore(dynamo)
+        self.journal = DynamoJournal(
+            dynamo,
+            writes_of=writes_of,
+            close_session=lambda session, plan, staged: self.sessions.closing_write(
+                session,
+                answer=None if staged.answer_token else staged.answer,
+                answer_token=staged.answer_token or None,
+                overrides=plan.overrides,
+                committed_at=plan.committed_at,
+            ),
+            session_refusal=self.sessions.refusal,
+        )
+        self.marks = Marks(self.journal.applied)
+        self.graph = GremlinGraphStore(connection, applied=self.marks.applied, vertex_ids=graph_ids)
+        self.vectors = OpenSearchVectorIndex(search, name=index, applied=self.marks.applied, dimension=dimension)
+        self.identity = DynamoIdentityStore(dynamo, cache_seconds=identity_seconds)
+        self.rates = DynamoRateLimiter(dynamo)
+        self.boards = DynamoBoardStore(
+            dynamo,
+            erasers=(self.vectors.erase, self.graph.erase, self.journal.erase),
+            on_read=lambda board, seq: self.marks.note(board.board_id, seq),
+            now=now,
+        )
+        self.commits = ServedCommitLog(
+            wrap("journal", self.journal),
+            wrap("graph", self.graph),
+            wrap("vectors", self.vectors),
+            marks=self.marks,
+            publisher=None if publisher is None else wrap("publisher", publisher),
+            now=now,
+            holder=lambda: f"{os.getpid()}-{threading.get_ident()}-{uuid.uuid4().hex}",
+            lease_ms=lease_ms,
+            randomness=randomness,
+            on_applied=on_applied or self._publish,
+        )
+
+    def _publish(self, board_id: str) -> None:
+        self.commits.publish(board_id)
+
+    def one_call(self) -> AbstractContextManager[None]:
+        """While it lasts, all reads of this thread see the same commits of a board."""
+        return self.marks.call()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """No snapshot: readers see commits wholly, but a later read may see a later one."""
+        with self.marks.call():
+            yield
+
+    def ping(self) -> None:
+        """Asks every server something.
+
+        Raises:
+            StoreUnavailable: One of them does not answer, or is not fit; the message says which and why.
+        """
+        self.boards.boards()
+        self.graph.probe()
+        self.vectors.probe()
+
+    def close(self) -> None:
+        """Closes what is open; calling it again does nothing."""
+        self.connection.close()
+        self.search.close()
