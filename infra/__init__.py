@@ -1,0 +1,1 @@
+"""What stands around the program: local servers, builds, deployments."""

@@ -1,0 +1,1 @@
+"""Builds the functions' layers, deploys the template to the local emulator, and runs single functions."""
