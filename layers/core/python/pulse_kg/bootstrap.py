@@ -30,6 +30,8 @@ DIMENSION: Final = 384
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
+    from pulse_kg.adapters.gremlin.connection import GremlinConnection
+    from pulse_kg.adapters.opensearch.client import OpenSearchClient
     from pulse_kg.adapters.served.store import ServedStore
     from pulse_kg.endpoints import Endpoints
     from pulse_kg.mcp.local_host import LocalToolHost
@@ -290,23 +292,31 @@ def served_store(endpoints: Endpoints, *, clock: Clock, dimension: int = DIMENSI
         **more: For `ServedStore`.
     """
     from pulse_kg.adapters.dynamodb.client import Dynamo, connect
-    from pulse_kg.adapters.gremlin.connection import GremlinConnection
-    from pulse_kg.adapters.opensearch.client import OpenSearchClient
-    from pulse_kg.adapters.opensearch.client import connect as connect_search
     from pulse_kg.adapters.served.store import ServedStore
 
     randomness = random.SystemRandom().random
+
+    def connect_graph() -> GremlinConnection:
+        from pulse_kg.adapters.gremlin.connection import GremlinConnection
+
+        return GremlinConnection(endpoints.gremlin_url, sign_region=endpoints.region if endpoints.signed else None, randomness=randomness)
+
+    def connect_search() -> OpenSearchClient:
+        from pulse_kg.adapters.opensearch.client import OpenSearchClient, connect
+
+        sign = True if endpoints.signed else None
+        return OpenSearchClient(lambda: connect(endpoints.opensearch_url, sign=sign, region=endpoints.region), randomness=randomness)
+
     publisher = None
     if endpoints.queue_url:
         from pulse_kg.adapters.lazily import Lazily
         from pulse_kg.adapters.sqs.publisher import SqsEventPublisher
 
         publisher = SqsEventPublisher(Lazily(lambda: connect(endpoints, "sqs")), endpoints.queue_url, randomness=randomness)
-    search = functools.partial(connect_search, endpoints.opensearch_url, sign=True if endpoints.signed else None, region=endpoints.region)
     return ServedStore(
         Dynamo(functools.partial(connect, endpoints), endpoints.table_prefix, randomness=randomness),
-        GremlinConnection(endpoints.gremlin_url, sign_region=endpoints.region if endpoints.signed else None, randomness=randomness),
-        OpenSearchClient(search, randomness=randomness),
+        connect_graph,
+        connect_search,
         index=f"{endpoints.table_prefix}nodes",
         publisher=publisher,
         now=clock.now,

@@ -8,7 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pulse_kg.adapters.dynamodb.boards import DynamoBoardStore
 from pulse_kg.adapters.dynamodb.client import Dynamo
@@ -16,15 +16,18 @@ from pulse_kg.adapters.dynamodb.identity import DynamoIdentityStore
 from pulse_kg.adapters.dynamodb.journal import DynamoJournal
 from pulse_kg.adapters.dynamodb.rates import DynamoRateLimiter
 from pulse_kg.adapters.dynamodb.sessions import DynamoSessionStore
-from pulse_kg.adapters.gremlin.connection import GremlinConnection
-from pulse_kg.adapters.gremlin.graph import GremlinGraphStore
-from pulse_kg.adapters.opensearch.client import OpenSearchClient
-from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
+from pulse_kg.adapters.lazily import Lazily, made
 from pulse_kg.adapters.served.commits import LEASE_MS, ServedCommitLog
 from pulse_kg.adapters.served.marks import Marks
 from pulse_kg.adapters.served.writes import writes_of
 from pulse_kg.domain.instants import Instant
 from pulse_kg.ports.events import EventPublisher
+
+if TYPE_CHECKING:
+    from pulse_kg.adapters.gremlin.connection import GremlinConnection
+    from pulse_kg.adapters.gremlin.graph import GremlinGraphStore
+    from pulse_kg.adapters.opensearch.client import OpenSearchClient
+    from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
 
 Wrap = Callable[[str, Any], Any]
 """Puts something around a part of the store (`journal`, `graph`, `vectors`, `publisher`), by its name; for faults and measuring."""
@@ -35,8 +38,8 @@ class ServedStore:
 
     Args:
         dynamo: Sessions, boards, commits, identity, rates.
-        connection: The graph's.
-        search: The vector index's.
+        connect_graph: Opens the graph's connections, at first use.
+        connect_search: Makes the vector index's client, at first use.
         index: The index's name.
         publisher: Where events go, or None.
         now: The time in epoch milliseconds.
@@ -61,8 +64,8 @@ class ServedStore:
     def __init__(
         self,
         dynamo: Dynamo,
-        connection: GremlinConnection,
-        search: OpenSearchClient,
+        connect_graph: Callable[[], GremlinConnection],
+        connect_search: Callable[[], OpenSearchClient],
         *,
         index: str,
         publisher: EventPublisher | None,
@@ -75,7 +78,9 @@ class ServedStore:
         randomness: Callable[[], float] = random.random,
         wrap: Wrap = lambda _, part: part,
     ) -> None:
-        self.dynamo, self.connection, self.search = dynamo, connection, search
+        self.dynamo = dynamo
+        self.connection: GremlinConnection = _lazily(connect_graph)
+        self.search: OpenSearchClient = _lazily(connect_search)
         self.sessions = DynamoSessionStore(dynamo)
         self.journal = DynamoJournal(
             dynamo,
@@ -90,13 +95,24 @@ class ServedStore:
             session_refusal=self.sessions.refusal,
         )
         self.marks = Marks(self.journal.applied)
-        self.graph = GremlinGraphStore(connection, applied=self.marks.applied, vertex_ids=graph_ids)
-        self.vectors = OpenSearchVectorIndex(search, name=index, applied=self.marks.applied, dimension=dimension)
+
+        def graph() -> GremlinGraphStore:
+            from pulse_kg.adapters.gremlin.graph import GremlinGraphStore
+
+            return GremlinGraphStore(self.connection, applied=self.marks.applied, vertex_ids=graph_ids)
+
+        def vectors() -> OpenSearchVectorIndex:
+            from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
+
+            return OpenSearchVectorIndex(self.search, name=index, applied=self.marks.applied, dimension=dimension)
+
+        self.graph: GremlinGraphStore = _lazily(graph)
+        self.vectors: OpenSearchVectorIndex = _lazily(vectors)
         self.identity = DynamoIdentityStore(dynamo, cache_seconds=identity_seconds)
         self.rates = DynamoRateLimiter(dynamo)
         self.boards = DynamoBoardStore(
             dynamo,
-            erasers=(self.vectors.erase, self.graph.erase, self.journal.erase),
+            erasers=(lambda board: self.vectors.erase(board), lambda board: self.graph.erase(board), self.journal.erase),  # noqa: PLW0108 - not before it is needed
             on_read=lambda board, seq: self.marks.note(board.board_id, seq),
             now=now,
         )
@@ -138,5 +154,10 @@ class ServedStore:
 
     def close(self) -> None:
         """Closes what is open; calling it again does nothing."""
-        self.connection.close()
-        self.search.close()
+        for part in (self.connection, self.search):
+            if (opened := made(part)) is not None:
+                opened.close()
+
+
+def _lazily(make: Callable[[], Any]) -> Any:
+    return Lazily(make)
