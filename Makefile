@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup functions-setup demo test check lint type format bench up down status build deploy-local invoke lock clean
+.PHONY: help setup functions-setup demo demo-served test check lint type format bench up down status build deploy-local invoke lock clean
 
 help: ## List the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -36,6 +36,9 @@ setup: $(INSTALLED) $(MODEL) ## Make .venv, install the locked packages, build t
 
 demo: setup ## Run the demo
 	@$(BIN)/pulse-kg demo
+
+demo-served: up ## Run the demo on the local servers
+	@$(BIN)/pulse-kg --store aws demo
 
 test: setup functions-setup ## Run all tests
 	@$(BIN)/python -m pytest

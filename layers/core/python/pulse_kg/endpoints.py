@@ -12,7 +12,8 @@ from pulse_kg.errors import StoreUnavailable
 LOCAL_FILE: Final = Path(".local") / "stack.env"
 _CHECKOUT_DEPTH: Final = 4  # pulse_kg, python, core, layers
 _NEEDED: Final = ("PULSE_KG_GREMLIN_URL", "PULSE_KG_OPENSEARCH_URL", "PULSE_KG_TABLE_PREFIX")
-_AWS: Final = ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION")
+ADDRESSES: Final = (*_NEEDED, "PULSE_KG_QUEUE_URL", "PULSE_KG_GRAPH_IDS", "PULSE_KG_SIGNED")
+"""The variables of ours that are read here, beside the standard ones of AWS."""
 
 
 @dataclass(frozen=True)

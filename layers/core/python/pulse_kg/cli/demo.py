@@ -1,17 +1,19 @@
 """`pulse-kg demo`: a real decision history goes through a real server, and everything that is shown is checked.
 
-It makes a store of its own, serves it as `pulse-kg serve` does, and talks to it as agents do, over MCP.
+It makes a store of its own, serves it as `pulse-kg serve` does, and talks to it as agents do, over MCP. On the served stores it makes a
+board of its own, and erases that at the end.
 """
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -28,8 +30,8 @@ from pulse_kg.cli.story_run import Checks, Story
 from pulse_kg.errors import InvalidArgument, Problem
 from pulse_kg.mcp.host import TOOL_PREFIX
 from pulse_kg.settings import Settings
-from pulse_kg.usecases.boards import create_board
-from pulse_kg.usecases.identity import create_agent
+from pulse_kg.usecases.boards import create_board, erase_board
+from pulse_kg.usecases.identity import create_agent, revoke_agent
 
 _PRESET: Final = "Spec"
 _TOOLS: Final = (
@@ -58,7 +60,7 @@ def run_demo(
     Args:
         as_json: Whether one JSON document is all that is written on standard output.
         keep: Where to leave the store for the reader to explore; without it, it is removed.
-        settings: Where the embedding model is; the other settings are the demo's own.
+        settings: Where the embedding model is, and `aws` for the served stores; the other settings are the demo's own.
         monotonic: Seconds of a clock that only goes forward.
 
     Returns:
@@ -72,15 +74,21 @@ def run_demo(
     if keep is not None and (keep.exists() or not keep.absolute().parent.is_dir()):
         raise InvalidArgument("The store can't be kept there.", [Problem("keep", f"{keep} must be a new file in a folder that exists")])
     given = settings or Settings()
+    served = given.sqlite_path is None
+    if served and keep is not None:
+        raise InvalidArgument("Only a store of the demo's own can be kept.", [Problem("keep", "it goes with the embedded store")])
     screen = None if as_json else Screen()
     checks = Checks()
     document: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="pulse-kg-demo-") as folder:
         store, log = keep or Path(folder) / "demo.db", Path(folder) / "server.log"
-        own = Settings(store=f"sqlite:{store}", model_dir=given.model_dir, embedder_threads=given.embedder_threads)
+        own = Settings(
+            store=given.store if served else f"sqlite:{store}", model_dir=given.model_dir, embedder_threads=given.embedder_threads
+        )
         embedder_of(own).info()  # before anything is made: without the model there is no story
         try:
-            document = _play(own, log, screen, checks)
+            with _guest(own, checks) if served else nullcontext(BOARD) as board:
+                document = _play(own, board, log, screen, checks)
         except (Refused, ProtocolFailure, OSError) as error:
             words = f" The server's last words: {last_words(log)}" if log.exists() else ""
             checks.expect("The demo comes to its end.", holds=False, seen=f"{error}{words}")
@@ -107,29 +115,49 @@ def _next_steps() -> list[tuple[str, str]]:
     return [(f". {shlex.quote(str(shown))}", "puts pulse-kg on the PATH"), *_NEXT]
 
 
-def _play(settings: Settings, log: Path, screen: Screen | None, checks: Checks) -> dict[str, Any]:
+@contextmanager
+def _guest(settings: Settings, checks: Checks) -> Iterator[str]:
+    """A board of the demo's own on stores that have others; it is erased at the end, and its agents are revoked."""
+    board = f"demo_{secrets.token_hex(6)}"
+    try:
+        yield board
+    finally:
+        with closing(open_container(settings)) as container:
+            now = container.clock.now()
+            for name in (AUTHOR, SECOND):
+                with suppress(InvalidArgument):  # it broke off before the agent was made
+                    revoke_agent(_named(name, board), identity=container.identity, now=now)
+            left = erase_board(board, boards=container.boards, now=now)
+            checks.expect("The board of the demo is erased, to its last trace.", holds=not any(left.values()), seen=dict(left))
+
+
+def _named(name: str, board: str) -> str:
+    return name if board == BOARD else f"{name}_of_{board}"
+
+
+def _play(settings: Settings, board: str, log: Path, screen: Screen | None, checks: Checks) -> dict[str, Any]:
     """From the first board to the last check; what it answers is the demo's document."""
     texts = documents()
     if screen is not None:
         screen.opening(_opening(len(texts)))
-    keys = _prepare(settings)
+    keys = _prepare(settings, board)
     with serving(settings, log) as server:
         clients = {name: McpClient(server.url, key) for name, key in keys.items()}
         if screen is not None:
             screen.line(f"The server listens on {server.url}; protocol revision {REVISION}.")
         _check_server(clients[AUTHOR], checks)
-        story = Story({name: Tools(client.call) for name, client in clients.items()}, texts, screen or Silence(), checks)
+        story = Story(board, {name: Tools(client.call) for name, client in clients.items()}, texts, screen or Silence(), checks)
         story.play()
     with closing(open_container(settings)) as container:
-        graph = read_graph(container, story.names(), story.override_row)
-        check_graph(container, texts, story.node_of, story.commits, checks)
+        graph = read_graph(container, board, story.names(), story.override_row)
+        check_graph(container, board, texts, story.node_of, story.commits, checks)
     if screen is not None:
         screen.graph(graph)
         screen.audit(graph.row, story.names())
     return {
         "server": server.url,
         "protocol": REVISION,
-        "board_id": BOARD,
+        "board_id": board,
         "mcp_requests": sum(client.requests for client in clients.values()),
         "commits": story.commits,
         "sessions": [asdict(told) for told in story.told],
@@ -138,14 +166,14 @@ def _play(settings: Settings, log: Path, screen: Screen | None, checks: Checks) 
     }
 
 
-def _prepare(settings: Settings) -> dict[str, str]:
+def _prepare(settings: Settings, board: str = BOARD) -> dict[str, str]:
     """Makes the store, the board and the agents; gives the key of each agent."""
     with closing(open_container(settings, create=True)) as container:
         now = container.clock.now()
-        create_board(BOARD, "How Python packaging came to be", boards=container.boards, now=now)
+        create_board(board, "How Python packaging came to be", boards=container.boards, now=now)
         return {
             name: create_agent(
-                name, _PRESET, [BOARD], (), identity=container.identity, boards=container.boards, ids=container.ids, now=now
+                _named(name, board), _PRESET, [board], (), identity=container.identity, boards=container.boards, ids=container.ids, now=now
             ).api_key
             for name in (AUTHOR, SECOND)
         }

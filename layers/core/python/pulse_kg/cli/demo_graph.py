@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pulse_kg.bootstrap import Container
 from pulse_kg.cli.peps import Document
-from pulse_kg.cli.story import BOARD, STORY, GiveUp, Read, label
+from pulse_kg.cli.story import STORY, GiveUp, Read, label
 from pulse_kg.cli.story_run import Checks
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.usecases.verify import verify_board
@@ -56,16 +56,17 @@ class Graph:
     row: Mapping[str, Any]
 
 
-def read_graph(container: Container, names: Mapping[str, str], override_row: int) -> Graph:
+def read_graph(container: Container, board: str, names: Mapping[str, str], override_row: int) -> Graph:
     """Reads the board.
 
     Args:
         container: The store.
+        board: The board.
         names: Node id → document.
         override_row: The number of the audit row to show.
     """
-    nodes = {n.node_id: n for n in container.graph.all_nodes(BOARD)}
-    edges = list(container.graph.all_edges(BOARD))
+    nodes = {n.node_id: n for n in container.graph.all_nodes(board)}
+    edges = list(container.graph.all_edges(board))
     out: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for edge in edges:
         out[edge.src, edge.rel_type].append(nodes[edge.dst])
@@ -76,7 +77,7 @@ def read_graph(container: Container, names: Mapping[str, str], override_row: int
         "alternatives": sum(n.node_type == "Alternative" for n in nodes.values()),
         **{rel: sum(e.rel_type == rel for e in edges) for rel in ("supersedes", "depends_on", "relates_to")},
     }
-    return Graph(branches, counts, container.commits.audit_row(BOARD, override_row) or {})
+    return Graph(branches, counts, container.commits.audit_row(board, override_row) or {})
 
 
 def _decided(node: Node) -> tuple[str, int, str]:
@@ -100,10 +101,12 @@ def _branch(node: Node, out: Mapping[tuple[str, str], list[Node]], names: Mappin
     )
 
 
-def check_graph(container: Container, documents: Mapping[int, Document], node_of: Mapping[int, str], commits: int, checks: Checks) -> None:
+def check_graph(
+    container: Container, board: str, documents: Mapping[int, Document], node_of: Mapping[int, str], commits: int, checks: Checks
+) -> None:
     """Checks the board against what was read, by other ways than those that wrote it."""
-    nodes = {n.node_id: n for n in container.graph.all_nodes(BOARD)}
-    edges = list(container.graph.all_edges(BOARD))
+    nodes = {n.node_id: n for n in container.graph.all_nodes(board)}
+    edges = list(container.graph.all_edges(board))
     read = {s.pep for s in _scenes() if isinstance(s, Read)} | set(node_of)
     given_up = {s.pep for s in _scenes() if isinstance(s, GiveUp)}
     expect = checks.expect
@@ -120,7 +123,7 @@ def check_graph(container: Container, documents: Mapping[int, Document], node_of
     expect("What was rejected or withdrawn is marked as revoked.", holds=revoked == taken_back, seen=sorted(revoked ^ taken_back))
     leaked = [n.title for n in nodes.values() if any(documents[pep].spec_id in n.source_ref for pep in given_up)]
     expect("Nothing is left of the aborted session.", holds=not leaked, seen=leaked)
-    _check_log(container, commits, checks)
+    _check_log(container, board, commits, checks)
 
 
 def _check_edges(
@@ -136,14 +139,14 @@ def _check_edges(
     checks.expect(f"{discarded} rejected alternatives hang on their decisions.", holds=related == discarded, seen=related)
 
 
-def _check_log(container: Container, commits: int, checks: Checks) -> None:
-    rows = [row["audit_row_id"] for row in container.commits.audit_rows(BOARD)]
+def _check_log(container: Container, board: str, commits: int, checks: Checks) -> None:
+    rows = [row["audit_row_id"] for row in container.commits.audit_rows(board)]
     checks.expect(f"The audit log has the rows 1 to {commits}, without a gap.", holds=rows == list(range(1, commits + 1)), seen=rows)
-    records = list(container.commits.outbox(BOARD))
+    records = list(container.commits.outbox(board))
     events = [record.seq for record in records if record.event.get("type") == _EVENT]
     checks.expect("There is one event for each commit, in order.", holds=events == rows, seen=events)
     checks.expect("Every event is ready to be published.", holds=all(r.state != "decided" for r in records))
-    found = verify_board(BOARD, container.services)
+    found = verify_board(board, container.services)
     checks.expect("Replaying the audit log gives this graph, to the last node and edge.", holds=found.clean, seen=list(found.findings))
 
 

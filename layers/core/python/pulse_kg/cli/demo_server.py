@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Final
 
 import pulse_kg
+from pulse_kg.endpoints import ADDRESSES
 from pulse_kg.settings import PREFIX, Settings
 
 _START_SECONDS: Final = 60.0
@@ -62,7 +63,7 @@ def serving(settings: Settings, log: Path) -> Iterator[Server]:
 
 
 def _environment(environment: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    kept = {name: value for name, value in environment.items() if not name.startswith(PREFIX)}
+    kept = {name: value for name, value in environment.items() if not name.startswith(PREFIX) or name in ADDRESSES}
     # A package that is not installed is found where this process found it.
     path = [str(Path(pulse_kg.__file__).parents[1]), *filter(None, [environment.get("PYTHONPATH")])]
     return {

@@ -25,13 +25,13 @@ _LINE = (
 )
 
 
-@click.command(cls=Command, examples=("pulse-kg demo", "pulse-kg demo --keep demo.db"))
+@click.command(cls=Command, examples=("pulse-kg demo", "pulse-kg demo --keep demo.db", "pulse-kg --store aws demo"))
 @click.option("--keep", type=click.Path(path_type=Path), metavar="FILE", help="Leave the store there, to look around in it afterwards.")
 @click.pass_context
 def demo(ctx: click.Context, keep: Path | None) -> None:
     """See it work: real decisions go through a real server, and everything that is shown is checked.
 
-    It makes a store of its own, which is removed at the end.
+    It makes a store of its own, which is removed at the end; with --store aws a board of its own, which is erased.
     """
     from pulse_kg.cli.demo import run_demo
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from pulse_kg.cli.client_tools import Refused, Tools
 from pulse_kg.cli.peps import Document
-from pulse_kg.cli.story import AUTHOR, BOARD, SECOND, STORY, Chapter, GiveUp, Race, Read, Replay, Text, label, text_of
+from pulse_kg.cli.story import AUTHOR, SECOND, STORY, Chapter, GiveUp, Race, Read, Replay, Text, label, text_of
 
 _NEAR: Final = 3
 
@@ -106,6 +106,7 @@ class Story:
     """One telling.
 
     Args:
+        board: The board that it fills.
         agents: The write tools by agent.
         documents: By number.
         narrator: Tells it.
@@ -118,7 +119,10 @@ class Story:
         override_row: The audit row of the overridden proposal.
     """
 
-    def __init__(self, agents: Mapping[str, Tools], documents: Mapping[int, Document], narrator: Narrator, checks: Checks) -> None:
+    def __init__(
+        self, board: str, agents: Mapping[str, Tools], documents: Mapping[int, Document], narrator: Narrator, checks: Checks
+    ) -> None:
+        self._board = board
         self._agents = agents
         self._documents = documents
         self._narrator = narrator
@@ -171,7 +175,7 @@ class Story:
 
     def _replay(self, scene: Replay) -> None:
         text = text_of(self._documents[scene.pep])
-        begun = self._agents[AUTHOR].begin(BOARD, *text.source, text.content_hash)
+        begun = self._agents[AUTHOR].begin(self._board, *text.source, text.content_hash)
         self._checks.expect(
             "An unchanged document opens no session.", holds=begun["nothing_changed"] is True and begun["session_id"] is None, seen=begun
         )
@@ -221,7 +225,7 @@ class Story:
     # What they are made of.
 
     def _state(self, tools: Tools, text: Text) -> _Stated:
-        session_id: str = tools.begin(BOARD, *text.source, text.content_hash)["session_id"]
+        session_id: str = tools.begin(self._board, *text.source, text.content_hash)["session_id"]
         with tools.aborting(session_id):
             candidates = tuple(tools.add_node(session_id, node) for node in text.nodes)
             for alternative in candidates[1:]:
