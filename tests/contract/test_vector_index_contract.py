@@ -212,3 +212,23 @@ def test_a_search_is_equal_to_comparing_everything(
                     for q in queries
                 ]
                 assert store.vectors.nearest("alpha", kind, queries, limit=limit, live_only=live_only) == wanted
+
+
+def test_all_vectors_of_a_board_can_be_replaced_whatever_was_there(store: Stores) -> None:
+    old, other = add(store, 1, node("A"), node("B"), vectors={"A": unit(1), "B": unit(0, 1)})
+    (new,) = add(store, 2, node("C"), vectors={"C": unit(0, 0, 1)}, hints={"cand_001": ("SUPERSEDE", old)})
+    (theirs,) = add(store, 3, node("A"), board_id="beta", vectors={"A": unit(1)})
+    nodes = store.graph.nodes("alpha", [old, new])
+
+    replaced = [(nodes[old], TextVector(unit(0, 1))), (nodes[new], TextVector(unit(1), True))]
+    assert store.vectors.replace_all("alpha", replaced, seq=0) == 0  # the other one is of a later commit
+    assert store.vectors.replace_all("alpha", replaced, seq=2) == 1
+
+    assert {n: (v, live) for n, v, live in store.vectors.all_vectors("alpha")} == {
+        old: (TextVector(unit(0, 1)), False),
+        new: (TextVector(unit(1), True), True),
+    }
+    assert other not in {hit.node_id for hit in nearest(store, unit(0, 1), live=False)}
+    assert [n for n, *_ in store.vectors.all_vectors("beta")] == [theirs]
+    (late,) = add(store, 4, node("D"), vectors={"D": unit(0, 1)}, hints={"cand_001": ("SUPERSEDE", new)})
+    assert nearest(store, unit(0, 1)) == [Hit(late, 1.0, True)]

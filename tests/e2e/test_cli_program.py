@@ -202,10 +202,12 @@ def test_a_bad_setting_with_json_lists_all_problems(shell: Shell) -> None:
     assert [p["path"] for p in ran.error["details"]["problems"]] == ["PULSE_KG_LOG_LEVEL", "PULSE_KG_NONSENSE"]
 
 
-def test_aws_says_that_this_build_has_only_the_embedded_store(shell: Shell) -> None:
-    ran = shell.bare("--store", "aws", "boards", "list")
+def test_aws_without_addresses_names_the_variables_and_what_sets_them(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulse_kg.endpoints.LOCAL_FILE", Path("nowhere") / "stack.env")
+    ran = shell.bare("--store", "aws", "boards", "list", PULSE_KG_GREMLIN_URL="ws://127.0.0.1:9/gremlin")
     assert ran.code == 1
-    assert "embedded store" in ran.err
+    assert "PULSE_KG_OPENSEARCH_URL and PULSE_KG_TABLE_PREFIX" in ran.err
+    assert "pulse-kg up" in ran.err
 
 
 def test_a_failure_that_nobody_foresaw_is_told_safely(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,8 @@ class Container:
         ids: Identifiers.
         one_call: See `Services.one_call`.
         outbox: What finishes commits that others left behind; None for a store that leaves none.
+        rebuild_index: Builds a new vector index beside the old one and swaps them; takes a progress callback (done, of) and gives a report
+            ready for JSON. None for a store whose vectors are no index of their own.
     """
 
     settings: Settings
@@ -95,6 +97,7 @@ class Container:
     ids: Ids = field(default_factory=RandomIds)
     one_call: Callable[[], AbstractContextManager[None]] = nullcontext
     outbox: Outbox | None = None
+    rebuild_index: Callable[[Callable[[int, int], None]], dict[str, Any]] | None = None
 
     @property
     def sessions(self) -> SessionStore:
@@ -279,6 +282,7 @@ def served_container(
         ids=ids or RandomIds(),
         one_call=store.one_call,
         outbox=store.commits,
+        rebuild_index=store.rebuild_index,
     )
 
 

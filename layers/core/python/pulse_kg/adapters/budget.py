@@ -13,6 +13,7 @@ from typing import Final
 
 DEFAULT_SECONDS: Final = 10.0
 
+_patience: ContextVar[float] = ContextVar("patience", default=DEFAULT_SECONDS)
 _end: ContextVar[float | None] = ContextVar("end_of_call", default=None)
 
 
@@ -28,7 +29,12 @@ def time_budget(seconds: float) -> Iterator[None]:
         _end.reset(token)
 
 
+def be_patient(seconds: float) -> None:
+    """From here on each request may take that long where nobody set a bound: for programs that read whole boards at once."""
+    _patience.set(seconds)
+
+
 def seconds_left() -> float:
-    """What is left for the running call, 0 or more; `DEFAULT_SECONDS` where nobody set a bound."""
+    """What is left for the running call, 0 or more; `DEFAULT_SECONDS`, or what `be_patient` said, where nobody set a bound."""
     end = _end.get()
-    return DEFAULT_SECONDS if end is None else max(0.0, end - time.monotonic())
+    return _patience.get() if end is None else max(0.0, end - time.monotonic())

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _STORE_VARIABLE = PREFIX + "STORE"
 _SQLITE = "sqlite"  # what the embedded store's own errors call it
+_PATIENCE_SECONDS = 60.0  # for one request to a served store, some of which read a whole board; a tool's call has its own bound
 _PROGRESS_STEP = 20  # commits
 _TALKATIVE = ("uvicorn", "websockets", "httpcore")  # at DEBUG they log the headers of requests, and so API keys
 
@@ -136,6 +137,10 @@ class App:
         paths = [] if path is None else [path]
         others, self._paths = self._paths, paths  # where opening fails, this file is the one
         container = open_container(settings, create=create, environment=self._environment)
+        if path is None:
+            from pulse_kg.adapters.budget import be_patient
+
+            be_patient(_PATIENCE_SECONDS)
         self._paths = [*others, *paths]
         self._opened.append(container)
         return container
@@ -162,17 +167,18 @@ class App:
         """Tells a person something beside the answer."""
         click.echo(text, err=True)
 
-    def progress(self, what: str) -> Callable[[int, int], None]:
+    def progress(self, what: str, unit: str = "commits") -> Callable[[int, int], None]:
         """Tells a person at a terminal how far a long command is; says nothing elsewhere.
 
         Args:
             what: What is worked on.
+            unit: What is counted.
         """
         shown = sys.stderr.isatty()
 
         def tell(done: int, of: int) -> None:
             if shown and (done == of or done % _PROGRESS_STEP == 0):
-                click.echo(f"\r{what}: {done} of {of} commits", err=True, nl=done == of)
+                click.echo(f"\r{what}: {done} of {of} {unit}", err=True, nl=done == of)
 
         return tell
 

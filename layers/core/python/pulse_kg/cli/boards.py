@@ -13,6 +13,10 @@ from pulse_kg.errors import StoreUnavailable
 from pulse_kg.usecases.boards import BoardOverview, add_attribute, check_new_board, create_board, erase_board, set_board, show_board
 
 _NOT_TOUCHED = "Not touched, and yours to remove: backups of the file, exports."
+_AGES_OUT = (
+    "What only ages out: the tables' point-in-time recovery (35 days), snapshots of graph and index, events in queues (14 days), logs. "
+    "Yours to remove: exports."
+)
 
 
 @click.group(cls=Group, examples=("pulse-kg boards create web --name 'Web team'", "pulse-kg boards list"))
@@ -129,8 +133,9 @@ def erase(app: App, board: str, *, yes: bool) -> None:
         listed = ", ".join(f"{count} {kind}" for kind, count in remaining.items())
         message = f"Traces of the board are left: {listed}. Erase it again to go on."
         raise StoreUnavailable("board", message, {"left": remaining})
-    document = {"board_id": board, "erased": True, "left": dict(left), "ages_out": _NOT_TOUCHED}
-    app.answer(document, f"Erased the board {board}; no trace is left, and its id is not used again.", _NOT_TOUCHED)
+    elsewhere = _NOT_TOUCHED if app.settings.sqlite_path else _AGES_OUT
+    document = {"board_id": board, "erased": True, "left": dict(left), "ages_out": elsewhere}
+    app.answer(document, f"Erased the board {board}; no trace is left, and its id is not used again.", elsewhere)
 
 
 def _would_remove(app: App, board: str) -> str:

@@ -65,6 +65,7 @@ def _store(app: App, problems: list[str], model: dict[str, Any]) -> dict[str, An
     address = {"address": app.settings.store, "file": None if path is None else str(path.absolute())}
     try:
         container = app.container()
+        container.store.ping()
         boards = container.boards.boards()
         if model["state"] == "ok":
             model["search"] = container.vectors.match_mode

@@ -38,6 +38,8 @@ _COMMANDS = {
     "nodes": Lazy(f"{_HERE}.nodes:nodes", "Look at a node, curate it, revoke it."),
     "audit": Lazy(f"{_HERE}.audit:audit", "Read the audit log of a board."),
     "verify": Lazy(f"{_HERE}.maintenance:verify", "Check that stores and audit log agree."),
+    "reindex": Lazy(f"{_HERE}.maintenance:reindex", "Make the vectors of a board anew from its nodes' texts."),
+    "relay": Lazy(f"{_HERE}.maintenance:relay", "Finish commits that were left behind, and send their events."),
     "rebuild": Lazy(f"{_HERE}.maintenance:rebuild", "Make a store anew from the audit log of another."),
     "export": Lazy(f"{_HERE}.export:export", "Write a board as JSON lines or GraphML."),
     "up": Lazy(f"{_HERE}.stack:up", "Start the local servers (in a checkout)."),

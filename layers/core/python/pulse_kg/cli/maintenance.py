@@ -1,18 +1,22 @@
-"""`pulse-kg verify` and `pulse-kg rebuild`: the audit log against the stores, and the stores from the audit log."""
+"""`pulse-kg verify`, `rebuild`, `reindex` and `relay`: the audit log against the stores, and what is made again from them."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pulse_kg.cli.app import App, pass_app
 from pulse_kg.cli.commands import Command, checked_store
 from pulse_kg.cli.output import Table
-from pulse_kg.usecases.boards import require_board
+from pulse_kg.errors import Problem
+from pulse_kg.usecases.boards import refused, require_board
+
+if TYPE_CHECKING:
+    from pulse_kg.bootstrap import Container
 
 _SHOWN = 20  # findings
 _MOST = 200  # findings of a board that the document has
@@ -85,3 +89,53 @@ def rebuild(app: App, source: str, target: str) -> None:
     document = {"from": source, "to": target, "boards": [{"board_id": b, "commits_replayed": n} for b, n in rows]}
     table = Table(("board", "commits replayed"), rows, "There was no board to rebuild.")
     app.answer(document, table, "Agents and keys are not carried over: pulse-kg agents create makes them.")
+
+
+@click.command(cls=Command, examples=("pulse-kg reindex web", "pulse-kg --store aws reindex --all"))
+@click.argument("board", required=False)
+@click.option("--all", "whole", is_flag=True, help="With --store aws: build a new index of all boards beside the old one, and swap them.")
+@click.pass_context
+def reindex(ctx: click.Context, board: str | None, *, whole: bool) -> None:
+    """Make the vectors of BOARD anew from the texts of its nodes; searches go on meanwhile.
+
+    --all copies the vectors of all boards into a new index instead; commits are refused for its last moments, and succeed when they are
+    tried again.
+    """
+    app = ctx.ensure_object(App)
+    if whole == (board is not None):
+        raise click.UsageError("Name a board, or give --all.", ctx)
+    container = app.container()
+    if board is None:
+        _rebuild_index(app, container)
+        return
+    from pulse_kg.usecases.reindex import reindex_board
+
+    require_board(board, container.boards)
+    done = reindex_board(board, container.services, progress=app.progress(board, "texts"))
+    document = {"board_id": board, "vectors": done.vectors, "removed": done.removed}
+    strays = f", and {done.removed} of no node were removed" if done.removed else ""
+    app.answer(document, f"The board {board} has {done.vectors} vectors, made anew{strays}.")
+
+
+def _rebuild_index(app: App, container: Container) -> None:
+    rebuild_index = container.rebuild_index
+    if rebuild_index is None:
+        raise refused("Nothing was done", [Problem("--all", "the embedded store has no index beside its boards: name a board")])
+    document = rebuild_index(app.progress("index", "vectors"))
+    app.answer(document, f"{document['documents']} vectors are in the new index {document['index']}, which took the place of the old one.")
+
+
+@click.command(cls=Command, examples=("pulse-kg relay", "pulse-kg --store aws relay --json"))
+@click.option("--seconds", type=click.FloatRange(min=1), default=50.0, show_default=True, help="How long it may take.")
+@click.pass_context
+def relay(ctx: click.Context, seconds: float) -> None:
+    """Finish commits whose caller died, send the events that are due, and remove what was staged and never decided.
+
+    On AWS a function does it every minute. Exits with 1 if a board failed.
+    """
+    app = ctx.ensure_object(App)
+    report = app.container().relay_outbox(seconds)
+    rows = [(name, report[name]) for name in ("boards", "applied", "published", "unstaged", "left")]
+    failed = [f"{board}: {code}" for board, code in sorted(report["failed"].items())]
+    app.answer(report, Table(("what", "number"), rows), *failed)
+    ctx.exit(1 if failed else 0)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pulse_kg.domain.model import TextVector
+from pulse_kg.domain.model import Node, TextVector
 from pulse_kg.domain.plan import CommitPlan
 from pulse_kg.domain.schema import NodeType
 from pulse_kg.ports.embedder import ModelInfo
@@ -72,6 +72,19 @@ class VectorIndex(Protocol):
 
     def describe(self, board_id: str) -> list[IndexInfo]:
         """The indexes that the store has, in the order of the node types."""
+        ...
+
+    def replace_all(self, board_id: str, vectors: Sequence[tuple[Node, TextVector]], *, seq: int) -> int:
+        """Makes these the vectors of a board as of a commit, whatever was there; what later commits wrote stays.
+
+        Args:
+            board_id: The board.
+            vectors: Every node of the board that is to have one, with it.
+            seq: The commit that the nodes were read at, or an earlier one.
+
+        Returns:
+            How many others were removed.
+        """
         ...
 
     def apply(self, plan: CommitPlan) -> None:

@@ -208,3 +208,20 @@ def _check_writes(client: OpenSearchClient, name: str) -> None:
     if 429 in statuses or 503 in statuses:  # noqa: PLR2004
         raise unavailable()
     raise IndexRefused("The vector index does not keep ids and versions as it must: an older write was not refused.")
+
+
+def settings_of(client: OpenSearchClient, name: str) -> IndexSettings:
+    """The settings of the index that stands behind an alias.
+
+    Raises:
+        StoreUnavailable: They can't be read.
+    """
+    default = IndexSettings()
+    for found in client.request("GET", f"/{name}/_settings").values():
+        index = found["settings"]["index"]
+        return IndexSettings(
+            shards=int(index.get("number_of_shards", default.shards)),
+            replicas=int(index.get("number_of_replicas", default.replicas)),
+            refresh_interval=str(index.get("refresh_interval", default.refresh_interval)),
+        )
+    return default

@@ -14,7 +14,7 @@ from pulse_kg.adapters.opensearch.client import OpenSearchClient, lines
 from pulse_kg.adapters.opensearch.erasure import erase_board
 from pulse_kg.adapters.opensearch.errors import Busy, damaged, kind_of, refusal
 from pulse_kg.adapters.opensearch.rebuild import Progress, Rebuilt, rebuild
-from pulse_kg.domain.model import TextVector
+from pulse_kg.domain.model import Node, TextVector
 from pulse_kg.domain.plan import CommitPlan, VectorWrite
 from pulse_kg.domain.schema import SEARCHABLE_TYPES, NodeType
 from pulse_kg.errors import EmbeddingModelMismatch, StoreUnavailable
@@ -33,6 +33,7 @@ _KEEP_ALIVE: Final = "5m"  # how long a reader of all vectors may take for a pag
 _BULK_BYTES: Final = 5_000_000
 
 _CONFLICT: Final = 409
+_MISSING: Final = 404
 _FIRST_FAULT: Final = 300
 
 # Its own guard, since OpenSearch can't compare a version in an update: the document's commit decides. It raises the document's version by
@@ -89,13 +90,16 @@ class OpenSearchVectorIndex:
         discard_unfinished: bool = False,
         progress: Progress | None = None,
     ) -> Rebuilt:
-        """Copies everything into a new index and puts it behind the alias; see `rebuild.rebuild`."""
+        """Copies everything into a new index and puts it behind the alias; see `rebuild.rebuild`.
+
+        Without `settings` the new one gets those of the old one.
+        """
         made = layout.mapping(self._dimension)
         return rebuild(
             self._client,
             self._name,
             made,
-            settings or layout.IndexSettings(),
+            settings or layout.settings_of(self._client, self._name),
             delete_old=delete_old,
             discard_unfinished=discard_unfinished,
             progress=progress,
@@ -226,21 +230,55 @@ class OpenSearchVectorIndex:
         if repeated:  # what was there already is not waited for, and who wrote it may not have waited either
             self._client.request("POST", f"/{self._name}/_refresh")
 
+    def replace_all(self, board_id: str, vectors: Sequence[tuple[Node, TextVector]], *, seq: int) -> int:
+        """See `VectorIndex.replace_all`.
+
+        Raises:
+            StoreUnavailable: Some of it was not written; doing it again goes on.
+        """
+        kept = {node.node_id for node, _ in vectors}
+        others = self._of_commits_until(board_id, sorted(n for n, *_ in self.all_vectors(board_id) if n not in kept), seq)
+        operations = [_restored(node, vector) for node, vector in vectors]
+        for portion in _portions(operations):
+            self._client.retried(partial(self._write_again, portion))
+        for start in range(0, len(others), _IDS):
+            deletions = [{"delete": {"_id": f"{board_id}:{n}", "routing": board_id}} for n in others[start : start + _IDS]]
+            self._client.retried(partial(self._delete, deletions))
+        self._client.request("POST", f"/{self._name}/_refresh")
+        return len(others)
+
+    def _of_commits_until(self, board_id: str, node_ids: Sequence[str], seq: int) -> list[str]:
+        found = list[str]()
+        for start in range(0, len(node_ids), _IDS):
+            some = node_ids[start : start + _IDS]
+            wanted = [{"_id": f"{board_id}:{n}", "routing": board_id, "_source": ["commit_seq"]} for n in some]
+            documents = self._client.request("POST", f"/{self._name}/_mget", {"docs": wanted})["docs"]
+            found += [n for n, d in zip(some, documents, strict=True) if d.get("found") and d["_source"]["commit_seq"] <= seq]
+        return found
+
+    def _write_again(self, operations: Sequence[_Operation]) -> None:
+        body = lines(line for operation in operations for line in operation)
+        items = items_of(self._client.ask("POST", f"/{self._name}/_bulk", body), len(operations))
+        newer = list[str]()
+        for (_, result), (head, _) in zip(items, operations, strict=True):
+            if result["status"] == _CONFLICT:
+                newer.append(head["index"]["_id"])
+            elif result["status"] >= _FIRST_FAULT:
+                raise refusal(result["status"], result.get("error"))
+        if newer:  # of a later commit, or deleted by somebody within the last minute, and then to be tried again
+            self._check_newer(operations[0], newer, 0)
+
+    def _delete(self, deletions: Sequence[Mapping[str, Any]]) -> None:
+        for _, result in items_of(self._client.ask("POST", f"/{self._name}/_bulk", lines(deletions)), len(deletions)):
+            if result["status"] >= _FIRST_FAULT and result["status"] != _MISSING:
+                raise refusal(result["status"], result.get("error"))
+
     def _operation(self, plan: CommitPlan, write: VectorWrite, created_seq: int) -> _Operation:
         key = {"_id": f"{plan.board_id}:{write.node_id}", "routing": plan.board_id}
         if write.text_vector is None:
             script = {"source": _SET_LIVE, "params": {"seq": plan.seq, "live": write.live}}
             return {"update": {**key, "retry_on_conflict": 3}}, {"script": script}
-        document = {
-            "board_id": plan.board_id,
-            "node_id": write.node_id,
-            "node_type": write.node_type,
-            "live": write.live,
-            "truncated": write.text_vector.truncated,
-            "commit_seq": plan.seq,
-            "created_seq": created_seq,
-            "vector": layout.numbers(write.text_vector.vector),
-        }
+        document = _document(write, write.text_vector, board_id=plan.board_id, seq=plan.seq, created_seq=created_seq)
         return {"index": {**key, "version": plan.seq, "version_type": "external"}}, document
 
     def _write(self, operations: Sequence[_Operation], seq: int, refresh: str) -> bool:
@@ -317,6 +355,27 @@ class OpenSearchVectorIndex:
         model: dict[str, Any] = document["_source"]["model"]
         self._client.request("PUT", f"/{self._name}/_mapping", {"_meta": model})
         return model
+
+
+def _document(write: VectorWrite, text: TextVector, *, board_id: str, seq: int, created_seq: int) -> dict[str, Any]:
+    return {
+        "board_id": board_id,
+        "node_id": write.node_id,
+        "node_type": write.node_type,
+        "live": write.live,
+        "truncated": text.truncated,
+        "commit_seq": seq,
+        "created_seq": created_seq,
+        "vector": layout.numbers(text.vector),
+    }
+
+
+def _restored(node: Node, text: TextVector) -> _Operation:
+    """A document as the node's last commit would have written it, over whatever is of that commit or an older one."""
+    write = VectorWrite(node.node_id, node.node_type, node.live)
+    document = _document(write, text, board_id=node.board_id, seq=node.commit_seq, created_seq=node.created_seq)
+    key = {"_id": f"{node.board_id}:{node.node_id}", "routing": node.board_id}
+    return {"index": {**key, "version": node.commit_seq, "version_type": "external_gte"}}, document
 
 
 def _search(query: Mapping[str, Any], size: int, fields: Sequence[str]) -> dict[str, Any]:

@@ -7,9 +7,10 @@ import random
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
+from pulse_kg.adapters.budget import time_budget
 from pulse_kg.adapters.dynamodb.boards import DynamoBoardStore
 from pulse_kg.adapters.dynamodb.client import Dynamo
 from pulse_kg.adapters.dynamodb.identity import DynamoIdentityStore
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
 
 Wrap = Callable[[str, Any], Any]
 """Puts something around a part of the store (`journal`, `graph`, `vectors`, `publisher`), by its name; for faults and measuring."""
+
+
+PUBLISH_SECONDS: Final = 2.0
+"""How long a commit tries to send its event before it leaves that to the relay: its caller waits meanwhile."""
+CALL_SECONDS: Final = 30.0
+"""How long a tool's call may take; a function's own time may be shorter."""
 
 
 class ServedStore:
@@ -130,17 +137,35 @@ class ServedStore:
         )
 
     def _publish(self, board_id: str) -> None:
-        self.commits.publish(board_id)
+        with time_budget(PUBLISH_SECONDS):
+            self.commits.publish(board_id)
 
-    def one_call(self) -> AbstractContextManager[None]:
-        """While it lasts, all reads of this thread see the same commits of a board."""
-        return self.marks.call()
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """While it lasts, all reads of this thread see the same commits of a board; and it has an end, which all waits keep."""
+        with time_budget(CALL_SECONDS), self.marks.call():
+            yield
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """No snapshot: readers see commits wholly, but a later read may see a later one."""
         with self.marks.call():
             yield
+
+    def rebuild_index(self, progress: Callable[[int, int], None]) -> dict[str, Any]:
+        """Copies all vectors into a new index with the settings of the old one, and swaps them; what an interrupted run left is discarded.
+
+        Args:
+            progress: Told how many vectors are copied, and of how many.
+
+        Returns:
+            `index`, `old_index`, `documents`.
+
+        Raises:
+            StoreUnavailable: It could not be done; the old index is in use as before.
+        """
+        done = self.vectors.reindex(delete_old=True, discard_unfinished=True, progress=progress)
+        return {"index": done.new, "old_index": done.old, "documents": done.copied}
 
     def ping(self) -> None:
         """Asks every server something.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pulse_kg.adapters.jsontext import from_json, id_list, to_json
 from pulse_kg.adapters.sqlite.database import Database
-from pulse_kg.domain.model import TextVector
+from pulse_kg.domain.model import Node, TextVector
 from pulse_kg.domain.plan import CommitPlan
 from pulse_kg.domain.schema import SEARCHABLE_TYPES, NodeType
 from pulse_kg.errors import EmbeddingModelMismatch
@@ -33,6 +33,8 @@ _PUT: Final = (
     "commit_seq = excluded.commit_seq, vector = excluded.vector WHERE excluded.commit_seq > vectors.commit_seq"
 )
 _PUT_LIVENESS: Final = "UPDATE vectors SET live = ?1, commit_seq = ?2 WHERE board_id = ?3 AND node_id = ?4 AND commit_seq < ?2"
+_REMOVE_OTHERS: Final = "DELETE FROM vectors WHERE board_id = ?1 AND node_id NOT IN (SELECT value FROM json_each(?2)) AND commit_seq <= ?3"
+_PUT_AGAIN: Final = _PUT.replace("excluded.commit_seq > vectors.commit_seq", "excluded.commit_seq >= vectors.commit_seq")
 _LAST_SEQ: Final = "SELECT max(commit_seq) FROM vectors WHERE board_id = ? AND node_type = ?"
 _COUNT: Final = "SELECT count(*) FROM vectors INDEXED BY vectors_by_seq WHERE board_id = ? AND node_type = ?"
 _CHANGES: Final = (
@@ -130,6 +132,15 @@ class SqliteVectorIndex:
         with self._database.writing() as connection:
             connection.executemany(_PUT, whole)
             connection.executemany(_PUT_LIVENESS, liveness)
+
+    def replace_all(self, board_id: str, vectors: Sequence[tuple[Node, TextVector]], *, seq: int) -> int:
+        """See `VectorIndex.replace_all`. Copies in the memory of other processes stay as they are until those start again."""
+        rows = [(board_id, n.node_id, n.node_type, n.live, v.truncated, n.commit_seq, v.vector) for n, v in vectors]
+        with self._database.writing() as connection:
+            others = connection.execute(_REMOVE_OTHERS, (board_id, id_list(node.node_id for node, _ in vectors), seq))
+            connection.executemany(_PUT_AGAIN, rows)
+        self.forget(board_id)
+        return others.rowcount
 
     def forget(self, board_id: str) -> None:
         """Drops the board's copies in memory."""
