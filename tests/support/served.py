@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from pulse_kg.adapters.dynamodb import keys
-from pulse_kg.adapters.dynamodb.client import connect
 from pulse_kg.adapters.dynamodb.tables import TABLES, make_tables
 from pulse_kg.adapters.gremlin.connection import source
 from pulse_kg.adapters.opensearch.layout import IndexSettings
 from pulse_kg.adapters.served.store import ServedStore
 from pulse_kg.adapters.system import SystemClock
 from pulse_kg.bootstrap import DIMENSION, served_store
+from pulse_kg.cli.stack_prepare import local_session
 from pulse_kg.endpoints import Endpoints
 from tests.support import local_stack
 
@@ -27,7 +27,7 @@ _NUMBERS = itertools.count(1)
 def fresh_endpoints(*, dimension: int = DIMENSION) -> Iterator[Endpoints]:
     """Tables and an index of the test's own, removed at the end; and an empty graph."""
     endpoints = replace(local_stack.servers(), table_prefix=f"t{os.getpid()}_{next(_NUMBERS)}_", queue_url=None)
-    client = connect(endpoints)
+    client = local_session(endpoints).client("dynamodb")
     make_tables(client, endpoints.table_prefix, expiry=False)  # a test's clock stands years away
     store = opened_store(endpoints, dimension=dimension)
     store.connection.submit(source().V().drop())

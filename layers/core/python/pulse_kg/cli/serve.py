@@ -43,6 +43,7 @@ def serve(ctx: click.Context, host: str, port: int, key_file: Path | None, *, st
     _check_usage(ctx, app, stdio=stdio)
     new_store = app.missing_path if init else None
     container = app.container(create=init)
+    container.store.ping()  # a store that is away, or not fit, is told now and not to the first agent
     if init:
         make_first(app, container, new_store)
     if stdio:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pulse_kg.bootstrap import DIMENSION
@@ -22,15 +24,15 @@ def prepare(endpoints: Endpoints, *, dimension: int = DIMENSION) -> dict[str, An
     Raises:
         StoreUnavailable: A server does not answer, or is not fit; the message says why.
     """
-    from pulse_kg.adapters.dynamodb.client import connect
     from pulse_kg.adapters.dynamodb.tables import make_tables
     from pulse_kg.adapters.opensearch.layout import IndexSettings
     from pulse_kg.adapters.sqs.queues import ensure_queues
     from pulse_kg.adapters.system import SystemClock
     from pulse_kg.bootstrap import served_store
 
-    tables = make_tables(connect(endpoints), endpoints.table_prefix)
-    queue_url = ensure_queues(connect(endpoints, "sqs"), endpoints.table_prefix)
+    session = local_session(endpoints)
+    tables = make_tables(session.client("dynamodb"), endpoints.table_prefix)
+    queue_url = ensure_queues(session.client("sqs"), endpoints.table_prefix)
     store = served_store(endpoints, clock=SystemClock(), dimension=dimension)
     try:
         # One node has no place for a copy, and a commit waits for the refresh.
@@ -39,6 +41,27 @@ def prepare(endpoints: Endpoints, *, dimension: int = DIMENSION) -> dict[str, An
     finally:
         store.close()
     return {"tables_made": tables, "queue_url": queue_url}
+
+
+def local_session(endpoints: Endpoints) -> Any:
+    """A session of the driver whose clients all talk to the local emulator, and never to AWS."""
+    from localstack_client.session import Session
+
+    with _variable("AWS_ENDPOINT_URL", str(endpoints.aws_url)):  # it is what the session reads, whatever else it is told
+        return Session(aws_access_key_id=endpoints.access_key, aws_secret_access_key=endpoints.secret_key, region_name=endpoints.region)
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def endpoints_from(variables: Mapping[str, str]) -> Endpoints:
