@@ -174,6 +174,15 @@ OF_NO_USE: Mapping[str, Mapping[str, Any]] = {
         "an object": {"five": 5},
         **DEEP,
     },
+    "boolean": {
+        "a text": "true",
+        "an empty text": "",
+        "a number": 2,
+        "a fraction": 0.5,
+        "a list": [True],
+        "an object": {"a": True},
+        **DEEP,
+    },
     "object": {"a text": "x", "an empty text": "", "a number": 1, "a boolean": False, "a list": [], "a list of pairs": [["a", 1]], **DEEP},
     "array": {"a text": "x", "a number": 1, "a boolean": True, "an object": {"0": {}}, "5,000 lists": DEEP["5,000 lists"]},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pulse_kg.usecases.boards import create_board, erase_board
 from pulse_kg.usecases.identity import create_agent
 from tests.support.processes import Pipe
 
+_SOON_SECONDS = 30.0
 WORDS = (
     "anchor basket candle dagger engine falcon garden hammer island jacket kettle ladder magnet needle orchid pepper quartz ribbon saddle "
     "temple umbrella violin walnut xenon yogurt zipper amber birch cobalt denim ember flint glacier harbor indigo jasmine krypton lantern"
@@ -163,12 +165,20 @@ class Committer:
 
 
 def head_of(container: Container, board: str, node_id: str) -> str:
-    """The live head of the chain that a node is in."""
+    """The live head of the chain that a node is in.
+
+    On the served stores a node may show for a moment who supersedes it before that one can be seen: then the look is repeated.
+    """
+    until = time.monotonic() + _SOON_SECONDS
     while True:
-        superseded_by = container.graph.nodes(board, [node_id])[node_id].superseded_by
-        if superseded_by is None:
+        node = container.graph.nodes(board, [node_id]).get(node_id)
+        if node is not None and node.superseded_by is None:
             return node_id
-        node_id = superseded_by
+        if node is not None:
+            node_id = node.superseded_by or node_id
+            continue
+        assert time.monotonic() < until, f"{node_id} supersedes another node and is not there"
+        time.sleep(0.02)
 
 
 # What runs in a process of its own. Each function gets the pipe first.

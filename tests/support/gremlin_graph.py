@@ -39,6 +39,13 @@ class GraphStores:
             inner.identity,
             inner.rates,
         )
+        self.queries, self.search, self.hits, self.relevances, self.ticks = (
+            inner.queries,
+            inner.search,
+            inner.hits,
+            inner.relevances,
+            inner.ticks,
+        )
         self.applied: defaultdict[str, int] = defaultdict(int)
         self.plans: defaultdict[str, list[CommitPlan]] = defaultdict(list)
         self.graph = GremlinGraphStore(connection, applied=lambda board_id: self.applied[board_id])

@@ -43,7 +43,7 @@ def start() -> None:
     if _CHOSEN == "off":
         _STACK.missing = "PULSE_TEST_STACK=off"
     elif _CHOSEN:
-        _STACK.endpoints = _read(Path(_CHOSEN))
+        _STACK.endpoints = read_endpoints(Path(_CHOSEN))
     elif lacking := [program for program in ("java", "mvn") if shutil.which(program) is None]:
         _STACK.missing = f"the local servers need {' and '.join(lacking)} (Java 17, Maven)"
     else:
@@ -53,11 +53,11 @@ def start() -> None:
 def _start_own() -> None:
     sys.stderr.write("\ntests: starting the local servers in .local/test (fetched the first time: some minutes)\n")
     sys.stderr.flush()
-    ports = _free_ports(3)
+    ports = free_ports(3)
     options = [f"--{name}-port={port}" for name, port in zip(("aws", "gremlin", "opensearch"), ports, strict=True)]
     ran = _pulse_kg("up", *options)
     if ran.returncode == 0:
-        _STACK.endpoints, _STACK.own = _read(FOLDER / "stack.env"), True
+        _STACK.endpoints, _STACK.own = read_endpoints(FOLDER / "stack.env"), True
         return
     with suppress(ValueError, KeyError):
         _STACK.missing = f"the local servers did not start: {json.loads(ran.stdout)['error']['message']}"
@@ -81,17 +81,24 @@ def servers() -> Endpoints:
     return _STACK.endpoints
 
 
+def own_folder() -> Path | None:
+    """The folder of servers of the tests' own, which a test may kill and start again; None for others."""
+    return FOLDER if _STACK.own else None
+
+
 def _pulse_kg(command: str, *options: str) -> subprocess.CompletedProcess[str]:
     arguments = [sys.executable, "-m", "pulse_kg.cli.main", command, "--dir", str(FOLDER), *options, "--json"]
     return subprocess.run(arguments, stdout=subprocess.PIPE, stderr=None if command == "up" else subprocess.PIPE, text=True, check=False)
 
 
-def _read(path: Path) -> Endpoints:
+def read_endpoints(path: Path) -> Endpoints:
+    """Where the servers of a file of variables are."""
     lines = (line.partition("=") for line in path.read_text().splitlines() if line and not line.startswith("#"))
     return endpoints_from({name: value for name, _, value in lines})
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on."""
     probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [probe.getsockname()[1] for probe in probes]
     for probe in probes:

@@ -63,6 +63,13 @@ class VectorStores:
             inner.identity,
             inner.rates,
         )
+        self.queries, self.search, self.hits, self.relevances, self.ticks = (
+            inner.queries,
+            inner.search,
+            inner.hits,
+            inner.relevances,
+            inner.ticks,
+        )
         self.applied: defaultdict[str, int] = defaultdict(int)
         self.vectors = OpenSearchVectorIndex(server, name=name, applied=self.applied.__getitem__, dimension=DIMENSION)
 

@@ -38,7 +38,7 @@ def fresh_endpoints(*, dimension: int = DIMENSION) -> Iterator[Endpoints]:
         for table in TABLES:
             with suppress(client.exceptions.ResourceNotFoundException):
                 client.delete_table(TableName=endpoints.table_prefix + table.name)
-        store.search.request("DELETE", f"/{endpoints.table_prefix}nodes_1", ignore=404)
+        store.index_client.request("DELETE", f"/{endpoints.table_prefix}nodes_1", ignore=404)
         store.close()
 
 
@@ -76,6 +76,6 @@ def dump_served(store: ServedStore, board_id: str | None = None) -> dict[str, li
     found["nodes"] = sorted(((repr(sorted(v.items(), key=repr)),) for v in store.connection.submit(vertices.value_map())), key=repr)
     found["edges"] = sorted(((repr(sorted(e.items(), key=repr)),) for e in store.connection.submit(edges.value_map())), key=repr)
     everything: dict[str, Any] = {"match_all": {}} if board_id is None else {"term": {"board_id": board_id}}
-    answer = store.search.request("POST", f"/{store.dynamo.prefix}nodes/_search", {"size": 10_000, "query": everything})
+    answer = store.index_client.request("POST", f"/{store.dynamo.prefix}nodes/_search", {"size": 10_000, "query": everything})
     found["vectors"] = sorted(((h["_id"], repr(h["_source"])) for h in answer["hits"]["hits"]), key=repr)
     return found

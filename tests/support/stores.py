@@ -12,7 +12,9 @@ from pulse_kg.ports.boards import BoardStore
 from pulse_kg.ports.commits import CommitLog
 from pulse_kg.ports.graph import GraphStore
 from pulse_kg.ports.identity import IdentityStore, RateLimiter
+from pulse_kg.ports.reading import GraphQueries, HitCounter, VectorSearch
 from pulse_kg.ports.sessions import SessionStore
+from pulse_kg.ports.ticks import RelevanceStore, TickLog
 from pulse_kg.ports.vectors import VectorIndex
 
 
@@ -24,6 +26,8 @@ class Stores(Protocol):
     @property
     def graph(self) -> GraphStore: ...
     @property
+    def queries(self) -> GraphQueries: ...
+    @property
     def vectors(self) -> VectorIndex: ...
     @property
     def commits(self) -> CommitLog: ...
@@ -33,6 +37,14 @@ class Stores(Protocol):
     def identity(self) -> IdentityStore: ...
     @property
     def rates(self) -> RateLimiter: ...
+    @property
+    def search(self) -> VectorSearch: ...
+    @property
+    def hits(self) -> HitCounter: ...
+    @property
+    def relevances(self) -> RelevanceStore: ...
+    @property
+    def ticks(self) -> TickLog: ...
 
 
 @contextmanager

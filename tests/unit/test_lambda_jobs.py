@@ -1,4 +1,4 @@
-"""The jobs: the relay of the outbox, and what becomes of dead letters."""
+"""The jobs: the relay of the outbox, the decay tick, and what becomes of dead letters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from pulse_kg.adapters.budget import seconds_left
 from pulse_kg.errors import StoreUnavailable
-from pulse_kg.lambda_edge.jobs import dead_letters_function, relay_function
+from pulse_kg.lambda_edge.jobs import TICK_RESERVE_SECONDS, dead_letters_function, relay_function, tick_function
 from tests.support.lambda_calls import Context, package_logger_restored
 
 
@@ -42,6 +42,24 @@ def test_the_relay_works_within_its_own_time_and_reports() -> None:
 def test_a_failure_of_the_relay_is_left_to_the_scheduler() -> None:
     with pytest.raises(StoreUnavailable):
         relay_function(lambda: Outbox(StoreUnavailable("boards")))({}, Context())
+
+
+class Ticking:
+    def __init__(self) -> None:
+        self.budgets: list[float] = []
+
+    def tick(self, seconds: float) -> dict[str, Any]:
+        self.budgets.append(seconds)
+        assert seconds_left() > seconds
+        return {"boards": 2}
+
+
+def test_the_tick_keeps_time_for_the_portion_that_it_is_at() -> None:
+    ticking = Ticking()
+    assert tick_function(lambda: ticking)({"source": "aws.scheduler"}, Context(remaining_ms=55_500)) == {"boards": 2}
+    assert ticking.budgets == [55.0 - TICK_RESERVE_SECONDS]
+    tick_function(lambda: ticking)({}, Context(remaining_ms=1_000))
+    assert ticking.budgets[1] == 0
 
 
 def record(number: int, body: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def functions(world: World, monkeypatch: pytest.MonkeyPatch) -> Functions:
 
 @pytest.fixture
 def endpoint(world: World, functions: Functions) -> Handler:
-    return mcp_function(container=lambda: world.container, invoker=lambda: functions)
+    return mcp_function(container=lambda: world.container, authenticate=world.container.authenticate, invoker=lambda: functions)
 
 
 def rpc(endpoint: Handler, agent: Agent | None, method: str, **params: Any) -> Any:
@@ -146,7 +146,7 @@ def test_an_answer_that_is_none_of_a_tool_is_an_internal_error(
             return answer
 
     monkeypatch.setenv(FUNCTION_PREFIX, "kg-")
-    endpoint = mcp_function(container=lambda: world.container, invoker=Odd)
+    endpoint = mcp_function(container=lambda: world.container, authenticate=world.container.authenticate, invoker=Odd)
     error = json.loads(call(endpoint, agent, "begin_consolidation", ARGUMENTS)["content"][0]["text"])["error"]
     assert error["code"] == "internal_error"
 
@@ -167,7 +167,7 @@ def test_a_route_with_a_parameter_is_the_path_that_was_called(endpoint: Handler,
 
 def test_without_a_prefix_the_tools_run_in_the_endpoint_itself(world: World, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FUNCTION_PREFIX, raising=False)
-    endpoint = mcp_function(container=lambda: world.container)
+    endpoint = mcp_function(container=lambda: world.container, authenticate=world.container.authenticate)
     assert call(endpoint, agent, "begin_consolidation", ARGUMENTS)["isError"] is False
 
 

@@ -244,7 +244,7 @@ def test_the_time_left_bounds_the_use_case_and_the_adapters(world: World, agent:
             seen.append((self._services.limits.call_seconds, seconds_left()))
             return super().call(*args, **kwargs)
 
-    monkeypatch.setattr("pulse_kg.lambda_edge.bounded_host.LocalToolHost", Spy)
+    monkeypatch.setattr("pulse_kg.mcp.local_host.LocalToolHost", Spy)
     function = function_over(TOOL, container=lambda: world.container)
     event = {"arguments": ARGUMENTS, "api_key": agent.api_key}
     function(event, Context(remaining_ms=5_000))

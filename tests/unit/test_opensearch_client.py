@@ -330,7 +330,7 @@ def test_a_liveness_that_others_change_at_the_same_time_is_tried_again(empty: Co
     assert len(server.asked) == 2
     head, script = server.lines()
     assert head["update"]["routing"] == "alpha"
-    assert script["script"]["params"] == {"seq": 3, "live": False}
+    assert script["script"]["params"] == {"seq": 3, "live": False, "at": None}
 
 
 # The server itself.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_kg.adapters.sqlite import StoreMissing, StoreRefused, graph, open_store
+from pulse_kg.adapters.sqlite import StoreMissing, StoreRefused, graph, open_store, rows
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from pulse_kg.domain.model import Edge, Node
@@ -382,9 +382,9 @@ def test_an_element_of_another_board_is_never_handed_out() -> None:
     with store._database.reading() as connection:
         (row,) = connection.execute(graph._EDGES, ("alpha",))
         nodes = connection.execute(graph._NODES, ("alpha",)).fetchall()
-    assert graph._edge_of(row, "alpha").board_id == graph._node_of(nodes[0], "alpha").board_id == "alpha"
+    assert rows.edge_of(row, "alpha").board_id == rows.node_of(nodes[0], "alpha").board_id == "alpha"
     with pytest.raises(StoreRefused, match="another board"):
-        graph._edge_of(row, "beta")
+        rows.edge_of(row, "beta")
     with pytest.raises(StoreRefused, match="another board"):
-        graph._node_of(nodes[0], "beta")
+        rows.node_of(nodes[0], "beta")
     store.close()

@@ -10,9 +10,10 @@ import pytest
 
 from pulse_kg.domain.permissions import FLAGS
 from pulse_kg.mcp.host import TOOL_PREFIX
-from pulse_kg.mcp.tools import INSTRUCTIONS, all_tools
+from pulse_kg.mcp.tools import INSTRUCTIONS, TOOL_NAMES, all_tools
 from pulse_kg.mcp.tools.base import Tool
-from tests.support.world import World, opened
+from tests.support.story_board import retry_story
+from tests.support.world import Agent, World, opened
 
 tools = pytest.mark.parametrize("tool", all_tools(), ids=lambda t: t.name)
 
@@ -70,11 +71,12 @@ def test_the_catalogue_is_sorted_and_the_same_each_time() -> None:
         names = [spec.name for spec in world.host.tools()]
         assert names == sorted(names)
         assert world.host.tools() == world.container.tool_host().tools()
-        assert len(names) == 7
+        assert len(names) == len(TOOL_NAMES) == 20
 
 
 def test_only_reading_tools_say_that_they_only_read() -> None:
-    assert [t.name for t in all_tools() if t.annotations.read_only] == ["get_similar_nodes"]
+    writing = {"begin_consolidation", "add_node_candidate", "add_edge_candidate", "propose_reconciliation", "commit_consolidation"}
+    assert {t.name for t in all_tools() if not t.annotations.read_only} == writing | {"abort_consolidation"}
     assert [t.name for t in all_tools() if t.annotations.destructive] == ["abort_consolidation"]
     assert not any(t.annotations.open_world for t in all_tools())
 
@@ -107,7 +109,31 @@ def _one_of_each(world: World) -> dict[str, dict[str, Any]]:
     again.decide("Three")
     found["get_similar_nodes"] = agent.call("get_similar_nodes", session_id=again.session_id, candidate_id="cand_001")
     found["abort_consolidation"] = again.abort()
-    return found
+    return found | _one_of_each_reading_one(world, agent)
+
+
+def _one_of_each_reading_one(world: World, agent: Agent) -> dict[str, dict[str, Any]]:
+    story = retry_story(world)
+    board = {"board_id": "alpha"}
+    decided = {**board, "node_id": story["backoff"]}
+    return {
+        name: agent.call(name, **arguments)
+        for name, arguments in {
+            "get_decision_history": {**board, "topic": "webhook retries"},
+            "get_related_context": decided,
+            "get_supersedence_chain": decided,
+            "find_contradictions": board,
+            "find_similar_decisions": {**board, "query": "webhook retries"},
+            "explain_constraint": {**board, "node_id": story["timeout"]},
+            "list_alternatives": decided,
+            "get_learning_from_bugs": {**board, "area": "webhook delivery"},
+            "query_global": {"query": "webhook retries"},
+            "query_natural": {**board, "query": "Why do webhook retries wait?"},
+            "schema_info": board,
+            "verify_grounding": {**board, "answer_text": "Retries wait with jitter.", "retrieved_nodes": [story["backoff"]]},
+            "query_reflective": {**board, "query": "Why do webhook retries wait?"},
+        }.items()
+    }
 
 
 @tools

@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pulse_kg.adapters.system import RandomIds, SystemClock
-from pulse_kg.domain.permissions import Caller
-from pulse_kg.domain.reconcile import Thresholds
-from pulse_kg.ports.clock import Clock, Ids
-from pulse_kg.ports.embedder import Embedder
 from pulse_kg.settings import Settings
 from pulse_kg.usecases.identity import authenticate
-from pulse_kg.usecases.services import Limits, Services
 
 DIMENSION: Final = 384
 """Numbers of a vector of the served index."""
+
+IDENTITY_SECONDS: Final = 30.0
+"""How long a served process remembers an agent's key and grants."""
 
 # Before numpy loads: one search is a product of some megabytes, and waking threads for it costs more than it saves.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -33,14 +31,21 @@ if TYPE_CHECKING:
     from pulse_kg.adapters.gremlin.connection import GremlinConnection
     from pulse_kg.adapters.opensearch.client import OpenSearchClient
     from pulse_kg.adapters.served.store import ServedStore
+    from pulse_kg.domain.permissions import Caller
+    from pulse_kg.domain.reconcile import Thresholds
     from pulse_kg.endpoints import Endpoints
     from pulse_kg.mcp.local_host import LocalToolHost
     from pulse_kg.ports.boards import BoardStore
+    from pulse_kg.ports.clock import Clock, Ids
     from pulse_kg.ports.commits import CommitLog, Outbox
+    from pulse_kg.ports.embedder import Embedder
     from pulse_kg.ports.graph import GraphStore
     from pulse_kg.ports.identity import IdentityStore, RateLimiter
+    from pulse_kg.ports.reading import GraphQueries, HitCounter, VectorSearch
     from pulse_kg.ports.sessions import SessionStore
+    from pulse_kg.ports.ticks import RelevanceStore, TickLog
     from pulse_kg.ports.vectors import VectorIndex
+    from pulse_kg.usecases.services import Limits, Services
 
 
 class Store(Protocol):
@@ -51,6 +56,8 @@ class Store(Protocol):
     @property
     def graph(self) -> GraphStore: ...  # noqa: D102
     @property
+    def queries(self) -> GraphQueries: ...  # noqa: D102
+    @property
     def vectors(self) -> VectorIndex: ...  # noqa: D102
     @property
     def commits(self) -> CommitLog: ...  # noqa: D102
@@ -60,6 +67,14 @@ class Store(Protocol):
     def identity(self) -> IdentityStore: ...  # noqa: D102
     @property
     def rates(self) -> RateLimiter: ...  # noqa: D102
+    @property
+    def search(self) -> VectorSearch: ...  # noqa: D102
+    @property
+    def hits(self) -> HitCounter: ...  # noqa: D102
+    @property
+    def relevances(self) -> RelevanceStore: ...  # noqa: D102
+    @property
+    def ticks(self) -> TickLog: ...  # noqa: D102
 
     def snapshot(self) -> AbstractContextManager[None]:
         """See `Services.snapshot`."""
@@ -137,6 +152,8 @@ class Container:
     @functools.cached_property
     def services(self) -> Services:
         """What the use cases work with."""
+        from pulse_kg.usecases.services import Services
+
         return Services(
             sessions=self.sessions,
             graph=self.graph,
@@ -144,10 +161,13 @@ class Container:
             commits=self.commits,
             boards=self.boards,
             rates=self.rates,
+            search=self.store.search,
+            hits=self.store.hits,
             embedder=self.embedder,
             clock=self.clock,
             ids=self.ids,
             snapshot=self.store.snapshot,
+            queries=self.store.queries,
             one_call=self.one_call,
             thresholds=thresholds_of(self.settings),
             limits=limits_of(self.settings),
@@ -180,6 +200,24 @@ class Container:
 
         return relay(self.outbox, self.clock, seconds)
 
+    def tick(self, seconds: float, board_id: str | None = None) -> dict[str, Any]:
+        """One run of the decay tick over all boards, from where the last one broke off.
+
+        Args:
+            seconds: How long it may take; what is left over is for the next run.
+            board_id: Only this board.
+
+        Returns:
+            A report, ready for JSON; see `TickReport`.
+
+        Raises:
+            StoreUnavailable: The run can't be taken or noted, or the boards can't be listed.
+        """
+        from pulse_kg.usecases.decay_tick import TickPorts, decay_tick
+
+        ports = TickPorts(self.boards, self.store.hits, self.store.relevances, self.store.ticks, self.clock)
+        return decay_tick(ports, holder=self.ids.correlation_id(), seconds=seconds, board_id=board_id).as_dict()
+
     def close(self) -> None:
         """Closes the store."""
         self.store.close()
@@ -187,6 +225,8 @@ class Container:
 
 def limits_of(settings: Settings) -> Limits:
     """The bounds of the write tools."""
+    from pulse_kg.usecases.services import Limits
+
     return Limits(
         session_ttl_seconds=settings.session_ttl_seconds,
         consolidations_per_minute=settings.consolidations_per_minute,
@@ -195,11 +235,14 @@ def limits_of(settings: Settings) -> Limits:
         edge_candidates=settings.max_edge_candidates,
         body_bytes=settings.max_body_bytes,
         candidate_bytes=settings.max_candidate_bytes,
+        response_bytes=settings.max_response_bytes,
     )
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
     """The similarities of the reconciliation rules."""
+    from pulse_kg.domain.reconcile import Thresholds
+
     return Thresholds(settings.update_threshold, settings.supersede_threshold, settings.similar_threshold)
 
 
@@ -286,6 +329,27 @@ def served_container(
     )
 
 
+def key_check(settings: Settings) -> Callable[[str | None], Caller]:
+    """What tells the agent of a key, as `Container.authenticate` does, and opens no more of a served store than that needs.
+
+    Args:
+        settings: The settings.
+
+    Raises:
+        StoreUnavailable: The store is missing, can't be read, or is of a newer version.
+    """
+    if settings.store != "aws":
+        return open_container(settings).authenticate
+    from pulse_kg.adapters.dynamodb.client import Dynamo, connect
+    from pulse_kg.adapters.dynamodb.identity import DynamoIdentityStore
+    from pulse_kg.endpoints import endpoints_of
+
+    endpoints = endpoints_of(os.environ)
+    dynamo = Dynamo(functools.partial(connect, endpoints), endpoints.table_prefix, randomness=random.SystemRandom().random)
+    identity = DynamoIdentityStore(dynamo, cache_seconds=IDENTITY_SECONDS)
+    return lambda api_key: authenticate(api_key, identity)
+
+
 def served_store(endpoints: Endpoints, *, clock: Clock, dimension: int = DIMENSION, **more: Any) -> ServedStore:
     """The served store; nothing is connected yet.
 
@@ -311,6 +375,7 @@ def served_store(endpoints: Endpoints, *, clock: Clock, dimension: int = DIMENSI
         sign = True if endpoints.signed else None
         return OpenSearchClient(lambda: connect(endpoints.opensearch_url, sign=sign, region=endpoints.region), randomness=randomness)
 
+    more.setdefault("identity_seconds", IDENTITY_SECONDS)
     publisher = None
     if endpoints.queue_url:
         from pulse_kg.adapters.lazily import Lazily

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from pulse_kg.domain.instants import Instant
+from pulse_kg.domain.instants import Instant, parse_instant
 from pulse_kg.domain.refs import Artifact, artifact_of, stable_part
 from pulse_kg.domain.schema import DEFAULT_CONFIDENCE, NodeType, RelType, canonical_json
 from pulse_kg.domain.text import fold
@@ -46,6 +46,8 @@ class Board:
         settings: `strict_attributes` (bool) and what later settings there are.
         added_attributes: Node type → key → kind, beyond the common schema.
         erasing: Commits are refused while its traces are removed.
+        last_commit_at: The time of its last commit; None before the first, and where an older version made it.
+        ticked_at: For which time a tick last computed the relevance of its nodes; None before the first.
     """
 
     board_id: str
@@ -55,6 +57,13 @@ class Board:
     settings: Mapping[str, Any] = field(default_factory=dict)
     added_attributes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     erasing: bool = False
+    last_commit_at: Instant | None = None
+    ticked_at: Instant | None = None
+
+    @property
+    def as_of(self) -> Instant:
+        """What the formulas of the tools take as now: the time of the last commit or tick, whichever is later; never the clock's."""
+        return max(self.created_at, self.last_commit_at or 0, self.ticked_at or 0)
 
 
 @dataclass(frozen=True)
@@ -292,6 +301,13 @@ class Node:
     human_curated: bool = False
     status: str | None = None
     truncated: bool = False
+
+    @property
+    def happened_at(self) -> Instant:
+        """When what it states was decided, where it says so; else when it was made. What `since` and `until` compare."""
+        # A board may give another type a key of that name, whose value is then any text.
+        stated = self.attributes.get("decided_at") if self.node_type == "Decision" else None
+        return self.created_at if not isinstance(stated, str) else parse_instant(stated)
 
     @property
     def live(self) -> bool:

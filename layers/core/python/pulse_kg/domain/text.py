@@ -11,7 +11,7 @@ from functools import cache
 _ACCENT_CLASS = 200  # combining classes from here on are accents; lower ones are letters' own marks (dakuten, nukta, virama)
 _FOLD_ROUNDS = 4  # a compatibility letter may unfold into capitals, which fold again; two rounds do for all of Unicode
 
-_NUMBER_WORDS = frozenset(
+NUMBER_WORDS = frozenset(
     "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand million".split()
 )
 _MONTHS = frozenset(
@@ -19,8 +19,8 @@ _MONTHS = frozenset(
     "jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
 _ROMAN = frozenset("i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx".split())
-_NEGATIONS = frozenset("not no never without cannot neither nor none nothing nobody nowhere".split())
-_UNITS = {
+NEGATIONS = frozenset("not no never without cannot neither nor none nothing nobody nowhere".split())
+UNITS = {
     name: unit
     for unit, names in {
         "ns": "ns nanosecond nanoseconds",
@@ -55,10 +55,10 @@ _UNITS = {
     }.items()
     for name in names.split()
 }
-_SHORT_UNITS = frozenset(name for name in _UNITS if len(name) == 1 and name.isalpha())  # letters, unless a number stands before them
-_NUMBER = r"v?\d+(?:[.,:/-]\d+)*(?:(?:a|b|rc|alpha|beta|dev|post)\.?\d+)?"
-_TOKEN = re.compile(rf"({_NUMBER})(\s?)([%$€]|[a-zµμ]++(?:/[a-z]++)?(?!['’]t))?|([a-z]+n['’]t|[^\W\d_]+|[%$€])")
-_SERIES_TOKEN = re.compile(rf"({_NUMBER})|([^\W\d_]+)|\s+")
+_SHORT_UNITS = frozenset(name for name in UNITS if len(name) == 1 and name.isalpha())  # letters, unless a number stands before them
+NUMBER = r"v?\d+(?:[.,:/-]\d+)*(?:(?:a|b|rc|alpha|beta|dev|post)\.?\d+)?"
+_TOKEN = re.compile(rf"({NUMBER})(\s?)([%$€]|[a-zµμ]++(?:/[a-z]++)?(?!['’]t))?|([a-z]+n['’]t|[^\W\d_]+|[%$€])")
+_SERIES_TOKEN = re.compile(rf"({NUMBER})|([^\W\d_]+)|\s+")
 _BRIEF = 80  # characters of a name
 
 
@@ -97,7 +97,7 @@ def _without_numbers(folded: str) -> str:
         number, word = found.groups()
         if number is None and word is None:
             return ""
-        return "#" if number is not None or word in _NUMBER_WORDS or word in _MONTHS or word in _ROMAN else f" {word} "
+        return "#" if number is not None or word in NUMBER_WORDS or word in _MONTHS or word in _ROMAN else f" {word} "
 
     return re.sub(r"[#\s,-]*#[#\s,-]*", "#", _SERIES_TOKEN.sub(blank, folded))
 
@@ -122,17 +122,17 @@ def claims(text: str) -> Claims:
     for number, blank, unit, word in _TOKEN.findall(fold(text)):
         if number:
             counted, _, per = unit.partition("/")  # "5 MB/s"
-            magnitude = _UNITS.get(counted) or ("" if blank else counted)  # "10k" is a number too
+            magnitude = UNITS.get(counted) or ("" if blank else counted)  # "10k" is a number too
             figures.add(number.removeprefix("v") + magnitude)
-            if per in _UNITS:
-                figures.add(_UNITS[per])
+            if per in UNITS:
+                figures.add(UNITS[per])
             word = "" if magnitude else counted  # noqa: PLW2901
-        if word in _UNITS and word not in _SHORT_UNITS:
-            figures.add(_UNITS[word])
-        elif word in _NUMBER_WORDS:
+        if word in UNITS and word not in _SHORT_UNITS:
+            figures.add(UNITS[word])
+        elif word in NUMBER_WORDS:
             figures.add(word)
         words[word] += 1
-    negations = sum(count for word, count in words.items() if word in _NEGATIONS or word.endswith(("n't", "n’t")))
+    negations = sum(count for word, count in words.items() if word in NEGATIONS or word.endswith(("n't", "n’t")))
     return Claims(frozenset(figures), negations)
 
 

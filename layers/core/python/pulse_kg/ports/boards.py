@@ -38,6 +38,10 @@ class BoardStore(Protocol):
         """Adds a key to a node type of the board."""
         ...
 
+    def note_tick(self, board_id: str, at: Instant) -> None:
+        """Notes for which time the relevance of the nodes was computed; an earlier one changes nothing, nor does one of no board."""
+        ...
+
     def erase(self, board_id: str, *, now: Instant) -> Mapping[str, int]:
         """Marks the board as erasing, removes every trace of it, leaves a tombstone of the id without content.
 

@@ -133,3 +133,10 @@ class CommitLog(Protocol):
     def outbox(self, board_id: str, *, after: int = 0) -> Iterator[OutboxRecord]:
         """The records with a number above `after`, in order."""
         ...
+
+    def unfinished(self, board_id: str, *, now: Instant) -> tuple[str, ...]:
+        """What is left of commits and should not be, a clause each: decided and not carried out, staged or not sent for far too long.
+
+        A store that decides and applies in one step leaves nothing.
+        """
+        ...

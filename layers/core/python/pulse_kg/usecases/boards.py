@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulse_kg.domain.ids import BOARD_ID
 from pulse_kg.domain.instants import Instant
-from pulse_kg.domain.model import Board
 from pulse_kg.domain.permissions import nearest
 from pulse_kg.domain.schema import ADDABLE_KINDS, ADDED_KEY, ATTRIBUTES, NODE_TYPES, RESERVED_KEYS, NodeType
 from pulse_kg.errors import InvalidArgument, PermissionDenied, Problem
-from pulse_kg.ports.boards import BoardStore
-from pulse_kg.ports.graph import GraphStore
-from pulse_kg.ports.sessions import SessionStore
+
+if TYPE_CHECKING:
+    from pulse_kg.domain.model import Board
+    from pulse_kg.ports.boards import BoardStore
+    from pulse_kg.ports.graph import GraphStore
+    from pulse_kg.ports.sessions import SessionStore
 
 MAX_NAME: Final = 200
 """Characters of a board's name."""

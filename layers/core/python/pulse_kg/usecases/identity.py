@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulse_kg.domain.instants import Instant
 from pulse_kg.domain.keys import ApiKey, parse_key
 from pulse_kg.domain.permissions import Caller, effective, find_preset, flag_fault, nearest, preset_fault
 from pulse_kg.errors import Problem, Unauthorized
-from pulse_kg.ports.boards import BoardStore
-from pulse_kg.ports.clock import Ids
 from pulse_kg.ports.identity import Agent, IdentityStore, KeyRecord
 from pulse_kg.usecases.boards import board_fault, refused, require_board
+
+if TYPE_CHECKING:
+    from pulse_kg.ports.boards import BoardStore
+    from pulse_kg.ports.clock import Ids
 
 MAX_NAME: Final = 100
 """Characters of an agent's name."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pulse_kg.domain.reconcile import Thresholds
-from pulse_kg.ports.boards import BoardStore
-from pulse_kg.ports.clock import Clock, Ids
-from pulse_kg.ports.commits import CommitLog
-from pulse_kg.ports.embedder import Embedder
-from pulse_kg.ports.graph import GraphStore
-from pulse_kg.ports.identity import RateLimiter
-from pulse_kg.ports.sessions import SessionStore
-from pulse_kg.ports.vectors import VectorIndex
+
+if TYPE_CHECKING:
+    from pulse_kg.ports.boards import BoardStore
+    from pulse_kg.ports.clock import Clock, Ids
+    from pulse_kg.ports.commits import CommitLog
+    from pulse_kg.ports.embedder import Embedder
+    from pulse_kg.ports.graph import GraphStore
+    from pulse_kg.ports.identity import RateLimiter
+    from pulse_kg.ports.reading import GraphQueries, HitCounter, VectorSearch
+    from pulse_kg.ports.sessions import SessionStore
+    from pulse_kg.ports.vectors import VectorIndex
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Limits:
     edge_candidates: int = 1_000
     body_bytes: int = 32 * 1024
     candidate_bytes: int = 48 * 1024
+    response_bytes: int = 4_000_000
     call_seconds: float = 30.0
     reserve_seconds: float = 5.0
     """What a commit keeps of its call's time for writing: it waits for the board no longer than the rest."""
@@ -53,6 +58,9 @@ class Services:
     embedder: Embedder
     clock: Clock
     ids: Ids
+    queries: GraphQueries
+    search: VectorSearch
+    hits: HitCounter
     snapshot: Callable[[], AbstractContextManager[None]]
     one_call: Callable[[], AbstractContextManager[None]] = nullcontext
     thresholds: Thresholds = field(default_factory=Thresholds)

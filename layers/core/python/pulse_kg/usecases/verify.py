@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from pulse_kg.usecases.services import Services
 
 _NORM_TOLERANCE = 1e-3
 _LOOKS = 5
+_PAUSE_SECONDS = 0.3
 _MAX_FINDINGS = 200  # more than that is one fault many times over
 _DERIVED = ("event_id", "mapping", "applied", "edges_added", "superseded_nodes", "counts")
 """What of an audit row follows from the rest of it and the rows before; an administrative one has the first alone.
@@ -59,26 +61,33 @@ class Verification:
         return not self.findings
 
 
-def verify_board(board_id: str, services: Services, *, progress: Progress | None = None) -> Verification:
+def verify_board(
+    board_id: str, services: Services, *, progress: Progress | None = None, pause: Callable[[float], None] = time.sleep
+) -> Verification:
     """Replays the audit rows in memory and compares, all in one snapshot of the store.
 
-    A store without snapshots may be written meanwhile: then it looks again before it complains.
+    A store without snapshots may be written meanwhile: then it looks again before it complains. It changes nothing: what is decided and
+    not carried out is told, unless who is just at it ends soon.
 
     Args:
         board_id: The board.
         services: The ports.
         progress: Called with commits read so far and commits in all.
+        pause: Waits some seconds for a commit that is being carried out.
 
     Raises:
         PermissionDenied: There is no such board.
         StoreUnavailable: The store can't be read right now, or has no snapshots and was written during every look.
     """
-    for _ in range(_LOOKS):
+    for look in range(1, _LOOKS + 1):
         with services.snapshot():
             before = _commit_seq(board_id, services)
             result = _Look(board_id, services).take(before, progress)
-            if result.clean or _commit_seq(board_id, services) == before:
-                return result
+            quiet = _commit_seq(board_id, services) == before
+        if result.clean or (quiet and (result.commits >= before or look == _LOOKS)):
+            return result
+        if quiet:
+            pause(_PAUSE_SECONDS)
     raise StoreUnavailable(
         "graph", f"The board '{board_id}' is in use and changed during every look, so it could not be compared. Try again when it is quiet."
     )
@@ -122,6 +131,7 @@ class _Look:
         if self._every_node:
             self._check_ends(edges, nodes)
         vectors = self._compare_vectors(nodes)
+        self._findings += self._services.commits.unfinished(self._board_id, now=self._services.clock.now())
         return Verification(self._board_id, commits, len(nodes), len(edges), vectors, tuple(self._findings[:_MAX_FINDINGS]))
 
     @contextmanager

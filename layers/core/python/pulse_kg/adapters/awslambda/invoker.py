@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pulse_kg.adapters.aws import aws_client
 from pulse_kg.adapters.budget import seconds_left
 from pulse_kg.errors import PayloadTooLarge, PulseError, ResourceExhausted, StoreUnavailable
 from pulse_kg.ports.functions import FunctionFailed, FunctionTimeout
@@ -61,15 +62,13 @@ class LambdaInvoker:
     def _client(self) -> Any:
         with self._lock:
             if self._made is None:
-                # Not boto3: a cold function would load its resources and never use one.
-                import botocore.session
                 from botocore.config import Config
 
                 # One attempt: botocore would also repeat what ran out of time, and a tool's work would be done twice.
                 config = Config(
                     connect_timeout=_CONNECT_SECONDS, read_timeout=self._read_seconds, retries={"total_max_attempts": 1, "mode": "standard"}
                 )
-                self._made = botocore.session.get_session().create_client("lambda", config=config)
+                self._made = aws_client("lambda", config=config)
             return self._made
 
 

@@ -133,6 +133,14 @@ class DynamoBoardStore:
             else:
                 return
 
+    def note_tick(self, board_id: str, at: Instant) -> None:
+        """See `BoardStore.note_tick`."""
+        later = "attribute_exists(pk) AND (attribute_not_exists(#ticked_at) OR #ticked_at < :at)"
+        try:
+            self._dynamo.update(update(BOARDS, keys.board(board_id), keys.HEAD, "SET #ticked_at = :at", condition=later, at=at))
+        except Refused:
+            return
+
     def erase(self, board_id: str, *, now: Instant) -> Mapping[str, int]:
         """See `BoardStore.erase`. Waits for who holds the board; then everything goes, the board itself last.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 
+from pulse_kg.adapters.aws import aws_client
 from pulse_kg.adapters.budget import seconds_left
 from pulse_kg.adapters.dynamodb.tables import PENDING_INDEX, PENDING_SHARD, PK, SK, Table
 from pulse_kg.errors import StoreUnavailable
@@ -373,13 +374,10 @@ class Account(Protocol):
 
 def connect(account: Account, service: str = "dynamodb") -> Any:
     """The driver's client for an account; what it leaves open is the machine's."""
-    # Not boto3: a cold function would load its resources and never use one.
-    import botocore.session
     from botocore.config import Config
 
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5, tcp_keepalive=True, max_pool_connections=32)
-    session = botocore.session.get_session()
-    return session.create_client(
+    return aws_client(
         service,
         region_name=account.region,
         endpoint_url=account.aws_url,

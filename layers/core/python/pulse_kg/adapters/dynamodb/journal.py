@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -92,6 +92,8 @@ def board_of(item: Item) -> Board:
         settings=from_json(item.get("settings", "{}")),
         added_attributes=from_json(item.get("added_attributes", "{}")),
         erasing=item.get("erasing", False),
+        last_commit_at=item.get("last_commit_at"),
+        ticked_at=item.get("ticked_at"),
     )
 
 
@@ -179,7 +181,8 @@ class DynamoJournal:
         """Writes what does not fit into the decision; for most commits that is nothing, and nothing is sent."""
         audit, writes, answer = blobs.packed(plan.audit), blobs.packed(self._writes_of(plan)), blobs.packed(plan.answer)
         large = {n: c for n, c in (("audit", audit), ("writes", writes), ("answer", answer)) if len(c) > blobs.INLINE_BYTES}
-        token = f"{plan.seq}-{lease.epoch}" if large else ""
+        # By its content too: a turn may try again with another plan, and the parts of two never mix.
+        token = f"{plan.seq}-{lease.epoch}-{blobs.digest(audit + writes + answer)[:16]}" if large else ""
         if large:
             session = plan.session
             manifest: dict[str, Value] = {
@@ -223,9 +226,10 @@ class DynamoJournal:
                 BOARDS,
                 board,
                 keys.HEAD,
-                "SET #commit_seq = :seq, #lease_until = :until",
+                "SET #commit_seq = :seq, #last_commit_at = :at, #lease_until = :until",
                 condition="#commit_seq = :before AND #lease_epoch = :epoch AND (attribute_not_exists(#erasing) OR #erasing = :no)",
                 seq=plan.seq,
+                at=plan.committed_at,
                 before=plan.seq - 1,
                 until=now + lease_ms,
                 epoch=lease.epoch,
@@ -274,7 +278,15 @@ class DynamoJournal:
             raise StoreUnavailable(STORE, f"The board counts a commit {seq} that has no record. Run 'pulse-kg verify'.")
         if item["state"] != "decided":
             return None
-        return self._content(board_id, item, "writes"), item["committed_at"], self._content(board_id, item, "audit")
+        try:
+            writes = self._content(board_id, item, "writes")
+        except StoreUnavailable:
+            # Its parts go once it was carried out: another may have done that between the two reads.
+            now = self._dynamo.get(BOARDS, keys.board(board_id), keys.audit(seq))
+            if now is not None and now["state"] != "decided":
+                return None
+            raise
+        return writes, item["committed_at"], self._content(board_id, item, "audit")
 
     def _content(self, board_id: str, item: Item, name: str) -> Any:
         content = item.get(name)
@@ -351,18 +363,25 @@ class DynamoJournal:
         item = self._dynamo.get(BOARDS, keys.board(board_id), keys.HEAD)
         return 0 if item is None else int(item.get("applied_seq", 0))
 
+    def applied_many(self, board_ids: Collection[str]) -> dict[str, int]:
+        """The same for many boards, 100 to a request."""
+        found = self._dynamo.get_many(BOARDS, [(keys.board(board), keys.HEAD) for board in board_ids], only=("board_id", "applied_seq"))
+        return dict.fromkeys(board_ids, 0) | {item["board_id"]: int(item.get("applied_seq", 0)) for item in found}
+
     def pending_boards(self) -> tuple[str, ...]:
         """The boards with a commit that is not published or parts that are staged, by id; what is seconds old may be missing."""
         found = {item[PK] for shard in range(SHARDS) for item in self._dynamo.pending(BOARDS, str(shard))}
         return tuple(sorted(pk.removeprefix(keys.board("")) for pk in found))
 
+    def staged(self, board_id: str, *, until: Instant) -> dict[str, Item]:
+        """The commits that were staged and not decided, and whose grace was over at `until`: token → what is noted of them."""
+        found = self._dynamo.query(BOARDS, keys.board(board_id), begins=keys.STAGE)
+        return {item[SK].removeprefix(keys.STAGE): item for item in found if item["staged_at"] + STAGED_GRACE_MS <= until}
+
     def sweep_staged(self, board_id: str, *, now: Instant) -> int:
         """Removes the parts of commits that were never decided, once their grace is over; returns of how many."""
         swept = 0
-        for item in list(self._dynamo.query(BOARDS, keys.board(board_id), begins=keys.STAGE)):
-            if now < item["staged_at"] + STAGED_GRACE_MS:
-                continue
-            token = item[SK].removeprefix(keys.STAGE)
+        for token, item in self.staged(board_id, until=now).items():
             # From here on the decision is refused; the manifest goes last, so that a crash in between leaves nothing unfound.
             bar = update(BOARDS, item[PK], item[SK], "SET #swept = :yes", condition="attribute_exists(pk)", yes=True)
             try:
@@ -455,7 +474,13 @@ class DynamoJournal:
         doomed = [(i[PK], i[SK]) for i in self._dynamo.query(BOARDS, board, only=(PK, SK)) if i[SK] != keys.HEAD]
         self._dynamo.delete_many(BOARDS, doomed)
         left = [i[SK] for i in self._dynamo.query(BOARDS, board, only=(SK,)) if i[SK] != keys.HEAD]
-        kinds = {"audit_rows": keys.AUDIT, "artifacts": keys.ARTIFACT, "ingested_versions": keys.INGESTED, "staged_commits": keys.STAGE}
+        kinds = {
+            "audit_rows": keys.AUDIT,
+            "artifacts": keys.ARTIFACT,
+            "ingested_versions": keys.INGESTED,
+            "staged_commits": keys.STAGE,
+            "hits": keys.HIT,
+        }
         return {kind: sum(sk.startswith(begins) for sk in left) for kind, begins in kinds.items()}
 
 

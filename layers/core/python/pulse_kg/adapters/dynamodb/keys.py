@@ -6,9 +6,11 @@ boards table
     board#B   artifact#DIGEST    last content hash of an artifact
     board#B   ingested#DIGEST@V  canonical hash of an artifact's version
     board#B   stage#TOKEN        parts that were written for a commit which may never be decided
+    board#B   hit#NODE           how often a node was returned, and when last
     parts#B#TOKEN   NAME#N       the parts
     boards    B                  the list of boards
     erased#B  #                  an id that is never used again
+    tick      #                  who runs the decay tick, and how far it came
 sessions table
     session#S   #                the session
     session#S   n#N, e#N         node and edge candidates
@@ -40,6 +42,8 @@ AUDIT: Final = "audit#"
 ARTIFACT: Final = "artifact#"
 INGESTED: Final = "ingested#"
 STAGE: Final = "stage#"
+HIT: Final = "hit#"
+TICK: Final = "tick"
 OPENED: Final = "s#"
 DUE: Final = "due"
 ANSWER: Final = "answer#"

@@ -92,6 +92,16 @@ def edge_of(row: Mapping[str, Any], board_id: str) -> Edge:
     return edge
 
 
+def seen_nodes(rows: Iterable[Mapping[str, Any]], board_id: str, mark: int) -> list[Node]:
+    """The nodes of the rows; what a reader may not see yet is dropped here again, whatever the server made of the filter."""
+    return [node for node in (node_of(row, board_id) for row in rows) if node.created_seq <= mark]
+
+
+def seen_edges(rows: Iterable[Mapping[str, Any]], board_id: str, mark: int) -> list[Edge]:
+    """The same of edges."""
+    return [edge for edge in (edge_of(row, board_id) for row in rows) if edge.commit_seq <= mark]
+
+
 def surroundings_of(row: Mapping[str, Any], board_id: str) -> Surroundings:
     """What `around_rows` tells of a node's edges.
 

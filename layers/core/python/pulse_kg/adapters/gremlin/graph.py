@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pulse_kg.adapters.gremlin import errors
 from pulse_kg.adapters.gremlin.connection import GremlinConnection, source
-from pulse_kg.adapters.gremlin.elements import FOLDED_TITLE, check_tenant, edge_of, nids, node_of, surroundings_of
+from pulse_kg.adapters.gremlin.elements import FOLDED_TITLE, check_tenant, nids, seen_edges, seen_nodes, surroundings_of
 from pulse_kg.adapters.gremlin.probe import check_fitness
 from pulse_kg.adapters.gremlin.spool import Spool
 from pulse_kg.adapters.gremlin.steps import Entry, VertexIds, anonymous, around_rows, edge_rows, one_of, visible_edges, visible_nodes
@@ -58,7 +58,7 @@ class GremlinGraphStore:
         found: list[Node] = []
         for keys in _some(nids(board_id, node_ids)):
             vertices = self._entry.vertices(source(), keys)
-            found += _seen_nodes(self._connection.submit(visible_nodes(vertices, board_id, mark).value_map()), board_id, mark)
+            found += seen_nodes(self._connection.submit(visible_nodes(vertices, board_id, mark).value_map()), board_id, mark)
         return {n.node_id: n for n in sorted(found, key=lambda node: node.node_id)}
 
     def with_digests(self, board_id: str, digests: Collection[str]) -> list[Node]:
@@ -105,7 +105,7 @@ class GremlinGraphStore:
             vertices = visible_nodes(source().V().has("board_id", board_id), board_id, mark)
             self._connection.submit_into(vertices.value_map(), spool.emptied)
             for row in spool.in_order():
-                yield from _seen_nodes([row], board_id, mark)
+                yield from seen_nodes([row], board_id, mark)
 
     def counts(self, board_id: str) -> dict[str, int]:
         """See `GraphStore.counts`. The server looks at every element of the board."""
@@ -132,7 +132,7 @@ class GremlinGraphStore:
         mark, found = self._applied(board_id), dict[str, Edge]()
         for keys in _some(nids(board_id, node_ids)):
             edges = visible_edges(self._entry.vertices(source(), keys).has("board_id", board_id).both_e(), board_id, mark)
-            found |= {e.edge_id: e for e in _seen_edges(self._connection.submit(edge_rows(edges)), board_id, mark)}
+            found |= {e.edge_id: e for e in seen_edges(self._connection.submit(edge_rows(edges)), board_id, mark)}
         return [found[edge_id] for edge_id in sorted(found)]
 
     def all_edges(self, board_id: str) -> Iterator[Edge]:
@@ -142,7 +142,7 @@ class GremlinGraphStore:
             edges = visible_edges(source().V().has("board_id", board_id).out_e(), board_id, mark)
             self._connection.submit_into(edge_rows(edges), spool.emptied)
             for row in spool.in_order():
-                yield from _seen_edges([row], board_id, mark)
+                yield from seen_edges([row], board_id, mark)
 
     def supersedes_below(self, board_id: str, node_ids: Collection[str]) -> Mapping[str, Sequence[str]]:
         """See `GraphStore.supersedes_below`; the server follows the edges."""
@@ -184,7 +184,7 @@ class GremlinGraphStore:
         if branches:
             for row in self._connection.submit(source().inject(1).union(*branches)):
                 found[row["kind"]].append(row)
-        nodes = {n.node_id: (n, row) for row in found["around"] for n in _seen_nodes([row["vertex"]], board_id, mark)}
+        nodes = {n.node_id: (n, row) for row in found["around"] for n in seen_nodes([row["vertex"]], board_id, mark)}
         return Survey(
             nodes={node_id: nodes[node_id][0] for node_id in sorted(nodes)},
             with_digests=_aged([row["vertex"] for row in found["with_digests"]], board_id, mark),
@@ -251,17 +251,8 @@ def _named(kind: str, vertices: Any) -> Any:
     return vertices.project("kind", "vertex").by(__.constant(kind)).by(__.value_map())
 
 
-def _seen_nodes(rows: Iterable[Mapping[str, Any]], board_id: str, mark: int) -> list[Node]:
-    """The nodes of the rows; what a reader may not see yet is dropped here again, whatever the server made of the filter."""
-    return [node for node in (node_of(row, board_id) for row in rows) if node.created_seq <= mark]
-
-
-def _seen_edges(rows: Iterable[Mapping[str, Any]], board_id: str, mark: int) -> list[Edge]:
-    return [edge for edge in (edge_of(row, board_id) for row in rows) if edge.commit_seq <= mark]
-
-
 def _aged(rows: Iterable[Mapping[str, Any]], board_id: str, mark: int) -> list[Node]:
-    return sorted(_seen_nodes(rows, board_id, mark), key=lambda node: (node.created_seq, node.node_id))
+    return sorted(seen_nodes(rows, board_id, mark), key=lambda node: (node.created_seq, node.node_id))
 
 
 def _some(values: Iterable[str]) -> Iterator[list[str]]:

@@ -8,12 +8,12 @@ from typing import Any
 from pulse_kg.adapters.opensearch.errors import Busy, foreign, refusal
 
 
-def hits_of(answer: Mapping[str, Any], board_id: str) -> list[dict[str, Any]]:
-    """The hits of a search, all of one board.
+def hits_of(answer: Mapping[str, Any], *board_ids: str) -> list[dict[str, Any]]:
+    """The hits of a search, all of the boards that were asked for.
 
     Args:
         answer: The answer, or one of several; its hits have `board_id` as a field or in their source.
-        board_id: The board that was asked for.
+        *board_ids: The boards.
 
     Raises:
         StoreUnavailable: The search failed, in whole or in part.
@@ -25,7 +25,8 @@ def hits_of(answer: Mapping[str, Any], board_id: str) -> list[dict[str, Any]]:
     if answer["timed_out"] or shards["failed"] or not shards["total"]:
         raise Busy
     found: list[dict[str, Any]] = answer["hits"]["hits"]
-    if any(_board_of(hit) != board_id for hit in found):
+    asked = frozenset(board_ids)
+    if any(_board_of(hit) not in asked for hit in found):
         raise foreign()
     return found
 

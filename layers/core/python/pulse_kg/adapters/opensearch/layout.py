@@ -19,6 +19,7 @@ EF_SEARCH: Final = 256
 
 _LEAST_VERSION: Final = (2, 16)  # the first that takes ef_search with a search
 _PROBE_BOARD: Final = ":probe"  # no board has a colon
+_LATER: Final = frozenset({"at"})  # fields that the first version had not
 _KEPT: Final = ("type", "dimension", "enabled", "method")
 
 
@@ -67,6 +68,7 @@ def mapping(dimension: int, meta: Mapping[str, Any] | None = None) -> dict[str, 
             "truncated": {"type": "boolean"},
             "commit_seq": {"type": "long"},
             "created_seq": {"type": "long"},
+            "at": {"type": "long"},
             "vector": {"type": "knn_vector", "dimension": dimension, "method": method},
             "model": {"type": "object", "enabled": False},
         },
@@ -96,13 +98,26 @@ def indexes(client: OpenSearchClient, name: str) -> list[str]:
 def create(client: OpenSearchClient, name: str, dimension: int, settings: IndexSettings) -> None:
     """Makes the alias and an index behind it, unless they are there; two processes may do it at once.
 
+    An index of an older version gets the fields that it has not yet.
+
     Raises:
         IndexRefused: The server has no k-NN, or an index of that name stands there without the alias.
     """
-    if current(client, name) is not None or make(client, f"{name}_1", mapping(dimension), settings, alias=name):
+    if current(client, name) is not None:
+        _complete(client, name, dimension)
+        return
+    if make(client, f"{name}_1", mapping(dimension), settings, alias=name):
         return
     if current(client, name) is None:  # who made it in between made the alias in the same step
         raise IndexRefused(f"There is an index '{name}_1' that the alias '{name}' does not point to; it was left as it is.")
+
+
+def _complete(client: OpenSearchClient, name: str, dimension: int) -> None:
+    (index,) = client.request("GET", f"/{name}/_mapping").values()
+    there = index["mappings"].get("properties", {})
+    missing = {field: declared for field, declared in mapping(dimension)["properties"].items() if field not in there}
+    if there and missing and missing.keys() <= _LATER:  # else it is no index of ours, and the probe says so
+        client.request("PUT", f"/{name}/_mapping", {"properties": missing})
 
 
 def make(

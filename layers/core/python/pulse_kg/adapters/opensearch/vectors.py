@@ -38,10 +38,12 @@ _FIRST_FAULT: Final = 300
 
 # Its own guard, since OpenSearch can't compare a version in an update: the document's commit decides. It raises the document's version by
 # 1, which never overtakes the commits: the version is at most the document's commit, and a later commit's is above that.
-_SET_LIVE: Final = (
-    "if (ctx._source.commit_seq < params.seq) { ctx._source.live = params.live; ctx._source.commit_seq = params.seq } "
-    "else { ctx.op = 'none' }"
+_SET_STATE: Final = (
+    "if (ctx._source.commit_seq < params.seq) { ctx._source.live = params.live; ctx._source.commit_seq = params.seq; "
+    "if (params.at != null) { ctx._source.at = params.at } } else { ctx.op = 'none' }"
 )
+
+_FIELDS: Final = ("board_id", "node_id", "live")
 
 _Operation = tuple[dict[str, Any], dict[str, Any]]
 
@@ -147,7 +149,7 @@ class OpenSearchVectorIndex:
         if live_only:
             wanted.append({"term": {"live": True}})
         best: list[list[Hit]] = [[] for _ in vectors]
-        still, size = list(range(len(vectors))), min(limit + _TIES, _LIMIT)
+        still, size = list(range(len(vectors))), first_size(limit)
         while still:
             found = self._searched(board_id, [vectors[place] for place in still], wanted, size)
             for place, hits in zip(still, found, strict=True):
@@ -156,9 +158,10 @@ class OpenSearchVectorIndex:
             still = [
                 p for p, hits in zip(still, found, strict=True) if limit < len(hits) == size and hits[limit - 1].score == hits[-1].score
             ]
-            if size >= max(_MOST, limit + _TIES) or size == _LIMIT:
+            larger = larger_size(size, limit)
+            if larger == size:
                 break
-            size = min(size * _MORE, max(_MOST, limit + _TIES))
+            size = larger
         return best
 
     def similarities(self, board_id: str, vector: bytes, node_ids: Collection[str]) -> dict[str, float]:
@@ -174,7 +177,7 @@ class OpenSearchVectorIndex:
             visible = {"bool": {"filter": [{"terms": {"node_id": some}}, *self._visible(board_id)]}}
             query = _search({"script_score": {"query": visible, "script": script}}, len(some), ["board_id", "node_id"])
             answer = self._client.retried(partial(self._ask, board_id, query))
-            scores |= {field(hit, "node_id"): _score(hit) for hit in answer}
+            scores |= {field(hit, "node_id"): score_of(hit) for hit in answer}
         return scores
 
     def all_vectors(self, board_id: str) -> Iterator[tuple[str, TextVector, bool]]:
@@ -219,8 +222,8 @@ class OpenSearchVectorIndex:
             StoreUnavailable: Some of it was not written; applying again goes on.
             IndexRefused: It would be refused again, or a vector whose liveness changes is not there.
         """
-        created = {node.node_id: node.created_seq for node in plan.nodes}
-        operations = [self._operation(plan, write, created.get(write.node_id, plan.seq)) for write in plan.vectors]
+        nodes = {node.node_id: node for node in plan.nodes}
+        operations = [_operation(plan, write, nodes.get(write.node_id)) for write in (*plan.vectors, *_redated(plan))]
         portions = list(_portions(operations))
         repeated = False
         for number, portion in enumerate(portions, 1):
@@ -273,14 +276,6 @@ class OpenSearchVectorIndex:
             if result["status"] >= _FIRST_FAULT and result["status"] != _MISSING:
                 raise refusal(result["status"], result.get("error"))
 
-    def _operation(self, plan: CommitPlan, write: VectorWrite, created_seq: int) -> _Operation:
-        key = {"_id": f"{plan.board_id}:{write.node_id}", "routing": plan.board_id}
-        if write.text_vector is None:
-            script = {"source": _SET_LIVE, "params": {"seq": plan.seq, "live": write.live}}
-            return {"update": {**key, "retry_on_conflict": 3}}, {"script": script}
-        document = _document(write, write.text_vector, board_id=plan.board_id, seq=plan.seq, created_seq=created_seq)
-        return {"index": {**key, "version": plan.seq, "version_type": "external"}}, document
-
     def _write(self, operations: Sequence[_Operation], seq: int, refresh: str) -> bool:
         """Sends them once; whether some were done before."""
         body = lines(line for operation in operations for line in operation)
@@ -316,7 +311,7 @@ class OpenSearchVectorIndex:
         """For each vector the `size` nearest in the port's order."""
         found: list[list[Hit]] = []
         for start in range(0, len(vectors), _QUERIES):
-            queries = [_nearest(vector, wanted, size) for vector in vectors[start : start + _QUERIES]]
+            queries = [nearest_query(vector, wanted, size, _FIELDS) for vector in vectors[start : start + _QUERIES]]
             found += self._client.retried(partial(self._ask_all, board_id, queries))
         return found
 
@@ -325,7 +320,9 @@ class OpenSearchVectorIndex:
         answer = self._client.ask("POST", f"/{self._name}/_msearch", lines(line for query in queries for line in (head, query)))
         if len(answer["responses"]) != len(queries):
             raise Busy
-        found = [[Hit(field(hit, "node_id"), _score(hit), field(hit, "live")) for hit in hits_of(a, board_id)] for a in answer["responses"]]
+        found = [
+            [Hit(field(hit, "node_id"), score_of(hit), field(hit, "live")) for hit in hits_of(a, board_id)] for a in answer["responses"]
+        ]
         return [sorted(hits, key=lambda h: (-h.score, not h.live, h.node_id)) for hits in found]
 
     def _ask(self, board_id: str, query: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -357,7 +354,26 @@ class OpenSearchVectorIndex:
         return model
 
 
-def _document(write: VectorWrite, text: TextVector, *, board_id: str, seq: int, created_seq: int) -> dict[str, Any]:
+def _operation(plan: CommitPlan, write: VectorWrite, node: Node | None) -> _Operation:
+    key = {"_id": f"{plan.board_id}:{write.node_id}", "routing": plan.board_id}
+    if write.text_vector is None:
+        state = {"seq": plan.seq, "live": write.live, "at": None if node is None else node.happened_at}
+        return {"update": {**key, "retry_on_conflict": 3}}, {"script": {"source": _SET_STATE, "params": state}}
+    document = _document(plan.board_id, write, write.text_vector, node, seq=plan.seq)
+    return {"index": {**key, "version": plan.seq, "version_type": "external"}}, document
+
+
+def _redated(plan: CommitPlan) -> list[VectorWrite]:
+    """Decisions whose attributes changed and whose text did not: when they were decided may be among what changed."""
+    written = {write.node_id for write in plan.vectors}
+    return [
+        VectorWrite(node.node_id, node.node_type, node.live)
+        for node in plan.nodes
+        if node.node_type == "Decision" and node.node_id not in written and node.created_seq < node.commit_seq == plan.seq
+    ]
+
+
+def _document(board_id: str, write: VectorWrite, text: TextVector, node: Node | None, *, seq: int) -> dict[str, Any]:
     return {
         "board_id": board_id,
         "node_id": write.node_id,
@@ -365,7 +381,8 @@ def _document(write: VectorWrite, text: TextVector, *, board_id: str, seq: int, 
         "live": write.live,
         "truncated": text.truncated,
         "commit_seq": seq,
-        "created_seq": created_seq,
+        "created_seq": seq if node is None else node.created_seq,
+        **({} if node is None else {"at": node.happened_at}),
         "vector": layout.numbers(text.vector),
     }
 
@@ -373,7 +390,7 @@ def _document(write: VectorWrite, text: TextVector, *, board_id: str, seq: int, 
 def _restored(node: Node, text: TextVector) -> _Operation:
     """A document as the node's last commit would have written it, over whatever is of that commit or an older one."""
     write = VectorWrite(node.node_id, node.node_type, node.live)
-    document = _document(write, text, board_id=node.board_id, seq=node.commit_seq, created_seq=node.created_seq)
+    document = _document(node.board_id, write, text, node, seq=node.commit_seq)
     key = {"_id": f"{node.board_id}:{node.node_id}", "routing": node.board_id}
     return {"index": {**key, "version": node.commit_seq, "version_type": "external_gte"}}, document
 
@@ -382,17 +399,28 @@ def _search(query: Mapping[str, Any], size: int, fields: Sequence[str]) -> dict[
     return {"size": size, "_source": False, "docvalue_fields": list(fields), "track_total_hits": False, "query": query}
 
 
-def _nearest(vector: bytes, wanted: Sequence[Any], size: int) -> dict[str, Any]:
+def first_size(limit: int) -> int:
+    """How many hits are asked for first to have the best `limit` in order."""
+    return min(limit + _TIES, _LIMIT)
+
+
+def larger_size(size: int, limit: int) -> int:
+    """How many are asked for next where a tie at the last place goes on to the end of them; the same where that is enough."""
+    return size if size == _LIMIT else max(size, min(size * _MORE, max(_MOST, limit + _TIES)))
+
+
+def nearest_query(vector: bytes, wanted: Sequence[Any], size: int, fields: Sequence[str]) -> dict[str, Any]:
+    """The search of the `size` nearest among the wanted ones."""
     knn = {
         "vector": layout.numbers(vector),
         "k": size,
         "filter": {"bool": {"filter": wanted}},  # inside, or the k nearest of all boards would be chosen first
         "method_parameters": {"ef_search": min(max(layout.EF_SEARCH, 4 * size), _LIMIT)},
     }
-    return _search({"knn": {"vector": knn}}, size, ["board_id", "node_id", "live"])
+    return _search({"knn": {"vector": knn}}, size, fields)
 
 
-def _score(hit: Mapping[str, Any]) -> float:
+def score_of(hit: Mapping[str, Any]) -> float:
     """The cosine; OpenSearch gives half of one plus it."""
     cosine: float = 2.0 * hit["_score"] - 1.0
     return round(min(max(0.0, cosine), 1.0), _DIGITS)

@@ -18,21 +18,24 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Final, Protocol
 
-from pulse_kg.adapters.dynamodb.journal import DynamoJournal, Lease
+from pulse_kg.adapters.dynamodb.journal import DynamoJournal, Lease, being_erased
 from pulse_kg.adapters.served.marks import Marks
 from pulse_kg.adapters.served.writes import plan_of
 from pulse_kg.domain.audit import AuditRow
-from pulse_kg.domain.instants import Instant
+from pulse_kg.domain.instants import Instant, parse_instant
 from pulse_kg.domain.model import Board
 from pulse_kg.domain.plan import CommitPlan
 from pulse_kg.domain.refs import Artifact
-from pulse_kg.errors import StoreUnavailable
+from pulse_kg.errors import PermissionDenied, PulseError, StoreUnavailable
 from pulse_kg.ports.commits import OutboxRecord, Swept
 from pulse_kg.ports.events import EventPublisher
 
 LEASE_MS: Final = 15_000
+LATE_MS: Final = 600_000
+"""After how long what the relay does each minute was plainly not done."""
 _SHORTEST_WAIT: Final = 0.02
 _LONGEST_WAIT: Final = 0.25
 
@@ -113,8 +116,8 @@ class ServedCommitLog:
         if turn.committed and self._on_applied is not None:
             try:
                 self._on_applied(board_id)
-            except StoreUnavailable:
-                _log.warning("the event of a commit of %s goes out with the next run of the relay", board_id)
+            except PulseError as error:  # whatever it is: the commit is a fact, and its caller is told so
+                _log.warning("the event of a commit of %s goes out with the next run of the relay: %s", board_id, error.code)
 
     def _lease(self, board_id: str, end: float) -> Lease:
         longest = _SHORTEST_WAIT
@@ -140,27 +143,25 @@ class ServedCommitLog:
                 finished += 1
         return finished
 
-    def decide(self, plan: CommitPlan, lease: Lease) -> None:
-        """Stages what is large, and decides."""
+    def decide(self, plan: CommitPlan, lease: Lease) -> Lease:
+        """Stages what is large, and decides; gives the lease as it was prolonged."""
         staged = self._journal.stage(plan, lease, now=self._now())
-        self._journal.decide(plan, staged, lease, now=self._now(), lease_ms=self._lease_ms)
+        now = self._now()
+        self._journal.decide(plan, staged, lease, now=now, lease_ms=self._lease_ms)
+        return replace(lease, until=now + self._lease_ms)
 
     def carry_out(self, plan: CommitPlan, lease: Lease, *, release: bool) -> None:
         """Gives a decided commit to graph and index, and notes it.
 
         Raises:
-            StoreUnavailable: With ``details.decided``: the same commit again goes on.
+            StoreUnavailable: A store did not take all of it; the commit stays decided, and anybody can go on.
         """
-        try:
-            self._graph.apply(plan)
-            self._vectors.apply(plan)
-            self._journal.mark_applied(plan.board_id, plan.seq, lease, release=release)
-        except StoreUnavailable as error:
-            raise StoreUnavailable(
-                str(error.details.get("store", "graph")),
-                "The commit is decided and stays, but a store could not take all of it yet. Commit the same session again to go on.",
-                {**error.details, "decided": True},
-            ) from error
+        for store in (self._graph, self._vectors):
+            # An erasure waits for leases and for nothing else: who comes late must not write to what it has emptied.
+            if self._now() >= lease.until and self._journal.progress(plan.board_id).erasing:
+                raise being_erased(plan.board_id)
+            store.apply(plan)
+        self._journal.mark_applied(plan.board_id, plan.seq, lease, release=release)
         self._marks.raise_to(plan.board_id, plan.seq)
 
     def settle(self, board_id: str, seq: int, *, wait_seconds: float) -> None:
@@ -197,20 +198,38 @@ class ServedCommitLog:
         """See `CommitLog.outbox`."""
         return self._journal.outbox(board_id, after=after, until=self._marks.applied(board_id))
 
+    def unfinished(self, board_id: str, *, now: Instant) -> tuple[str, ...]:
+        """See `CommitLog.unfinished`. Events are late after ten minutes; where there is no queue, none is."""
+        progress = self._journal.progress(board_id)
+        found = [f"commit {seq} is decided and not carried out" for seq in range(progress.applied_seq + 1, progress.commit_seq + 1)]
+        if self._publisher is not None:
+            records = self._journal.outbox(board_id, after=progress.published_seq, until=progress.applied_seq)
+            late = [r for r in records if r.state != "published" and parse_instant(r.event["time"]) + LATE_MS <= now]
+            found += [f"the event of commit {record.seq} was not sent" for record in late]
+        overdue = self._journal.staged(board_id, until=now - LATE_MS)
+        return (*found, *(f"the texts of a commit that was never decided, {token}, are still there" for token in overdue))
+
     def pending_boards(self) -> tuple[str, ...]:
         """See `Outbox.pending_boards`."""
         return self._journal.pending_boards()
 
     def sweep(self, board_id: str, *, wait_seconds: float) -> Swept:
         """See `Outbox.sweep`."""
-        progress = self._journal.progress(board_id)
+        try:
+            progress = self._journal.progress(board_id)
+        except PermissionDenied:  # it is gone, and the list of open work lags behind
+            return Swept()
         if progress.erasing:
             return Swept()
+        unstaged = self._journal.sweep_staged(board_id, now=self._now())
         applied = 0
-        if progress.applied_seq < progress.commit_seq:
-            with self.turn(board_id, wait_seconds=wait_seconds) as turn:
-                applied = turn.finished
-        return Swept(applied, self.publish(board_id), self._journal.sweep_staged(board_id, now=self._now()))
+        try:
+            if progress.applied_seq < progress.commit_seq:
+                with self.turn(board_id, wait_seconds=wait_seconds) as turn:
+                    applied = turn.finished
+        finally:  # a commit that can't be carried out now does not keep back the events of those before it
+            published = self.publish(board_id)
+        return Swept(applied, published, unstaged)
 
     def publish(self, board_id: str) -> int:
         """Sends the events of a board that are due, in order; returns how many. Stops at the first that can't be sent."""
@@ -219,10 +238,13 @@ class ServedCommitLog:
         progress = self._journal.progress(board_id)
         published = 0
         for record in self._journal.outbox(board_id, after=progress.published_seq, until=progress.applied_seq):
+            if record.state == "decided":  # read in the middle of another's note; what follows has to wait for it
+                break
             if record.state == "applied":
                 self._publisher.publish(board_id, record.seq, record.event)
-                self._journal.mark_published(board_id, record.seq)
+                # The mark last: nobody looks again at a commit that has it.
                 self._journal.drop_writes(board_id, record.seq)
+                self._journal.mark_published(board_id, record.seq)
                 published += 1
         return published
 
@@ -252,9 +274,16 @@ class ServedTurn:
         if plan.board_id != self.board.board_id or plan.seq != self.board.commit_seq + 1:
             message = f"commit {plan.seq} of the plan does not follow commit {self.board.commit_seq} of the board"
             raise ValueError(message)
-        self._log.decide(plan, self._lease)
+        lease = self._log.decide(plan, self._lease)
         self.committed = True
-        self._log.carry_out(plan, self._lease, release=True)
+        try:
+            self._log.carry_out(plan, lease, release=True)
+        except StoreUnavailable as error:
+            raise StoreUnavailable(
+                str(error.details.get("store", "graph")),
+                "The commit is decided and stays, but a store could not take all of it yet. Commit the same session again to go on.",
+                {**error.details, "decided": True},
+            ) from error
         self.released = True
 
 

@@ -6,7 +6,7 @@ one mark; inside a turn it is the last commit, for the turn finished what was de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -16,10 +16,11 @@ class Marks:
 
     Args:
         read: Asks the store for the applied mark of a board.
+        read_many: Asks it for those of many boards, in few requests; None for one by one.
     """
 
-    def __init__(self, read: Callable[[str], int]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[str], int], read_many: Callable[[Collection[str]], Mapping[str, int]] | None = None) -> None:
+        self._read, self._read_many = read, read_many
         self._known: ContextVar[dict[str, int] | None] = ContextVar("applied_marks", default=None)
 
     def applied(self, board_id: str) -> int:
@@ -34,6 +35,21 @@ class Marks:
         if board_id not in known:
             known[board_id] = self._read(board_id)
         return known[board_id]
+
+    def applied_many(self, board_ids: Collection[str]) -> dict[str, int]:
+        """The marks of many boards, by board; asks the store for those that the call does not know yet.
+
+        Raises:
+            StoreUnavailable: It can't be asked.
+        """
+        known = self._known.get()
+        marks = {} if known is None else {board_id: known[board_id] for board_id in board_ids if board_id in known}
+        missing = [board_id for board_id in board_ids if board_id not in marks]
+        if missing:
+            marks |= {board_id: self._read(board_id) for board_id in missing} if self._read_many is None else self._read_many(missing)
+        if known is not None:
+            known |= marks
+        return marks
 
     def note(self, board_id: str, seq: int) -> None:
         """What a read of the board showed; the first one of a call counts for all of it."""

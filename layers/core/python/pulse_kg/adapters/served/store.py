@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from pulse_kg.adapters.budget import time_budget
 from pulse_kg.adapters.dynamodb.boards import DynamoBoardStore
 from pulse_kg.adapters.dynamodb.client import Dynamo
+from pulse_kg.adapters.dynamodb.hits import DynamoHitCounter
 from pulse_kg.adapters.dynamodb.identity import DynamoIdentityStore
 from pulse_kg.adapters.dynamodb.journal import DynamoJournal
 from pulse_kg.adapters.dynamodb.rates import DynamoRateLimiter
 from pulse_kg.adapters.dynamodb.sessions import DynamoSessionStore
+from pulse_kg.adapters.dynamodb.ticks import DynamoTickLog
 from pulse_kg.adapters.lazily import Lazily, made
 from pulse_kg.adapters.served.commits import LEASE_MS, ServedCommitLog
 from pulse_kg.adapters.served.marks import Marks
@@ -27,7 +29,10 @@ from pulse_kg.ports.events import EventPublisher
 if TYPE_CHECKING:
     from pulse_kg.adapters.gremlin.connection import GremlinConnection
     from pulse_kg.adapters.gremlin.graph import GremlinGraphStore
+    from pulse_kg.adapters.gremlin.queries import GremlinGraphQueries
+    from pulse_kg.adapters.gremlin.ticks import GremlinRelevanceStore
     from pulse_kg.adapters.opensearch.client import OpenSearchClient
+    from pulse_kg.adapters.opensearch.search import OpenSearchVectorSearch
     from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
 
 Wrap = Callable[[str, Any], Any]
@@ -61,11 +66,16 @@ class ServedStore:
     Attributes:
         sessions: The `SessionStore`.
         graph: The `GraphStore`.
+        queries: The `GraphQueries`.
         vectors: The `VectorIndex`.
         commits: The `CommitLog`, and the `Outbox`.
         boards: The `BoardStore`.
         identity: The `IdentityStore`.
         rates: The `RateLimiter`.
+        search: The `VectorSearch`.
+        hits: The `HitCounter`.
+        relevances: The `RelevanceStore`.
+        ticks: The `TickLog`.
     """
 
     def __init__(
@@ -87,7 +97,7 @@ class ServedStore:
     ) -> None:
         self.dynamo = dynamo
         self.connection: GremlinConnection = _lazily(connect_graph)
-        self.search: OpenSearchClient = _lazily(connect_search)
+        self.index_client: OpenSearchClient = _lazily(connect_search)
         self.sessions = DynamoSessionStore(dynamo)
         self.journal = DynamoJournal(
             dynamo,
@@ -101,20 +111,40 @@ class ServedStore:
             ),
             session_refusal=self.sessions.refusal,
         )
-        self.marks = Marks(self.journal.applied)
+        self.marks = Marks(self.journal.applied, self.journal.applied_many)
 
         def graph() -> GremlinGraphStore:
             from pulse_kg.adapters.gremlin.graph import GremlinGraphStore
 
             return GremlinGraphStore(self.connection, applied=self.marks.applied, vertex_ids=graph_ids)
 
+        def queries() -> GremlinGraphQueries:
+            from pulse_kg.adapters.gremlin.queries import GremlinGraphQueries
+
+            return GremlinGraphQueries(self.connection, applied=self.marks.applied, vertex_ids=graph_ids)
+
         def vectors() -> OpenSearchVectorIndex:
             from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
 
-            return OpenSearchVectorIndex(self.search, name=index, applied=self.marks.applied, dimension=dimension)
+            return OpenSearchVectorIndex(self.index_client, name=index, applied=self.marks.applied, dimension=dimension)
+
+        def search() -> OpenSearchVectorSearch:
+            from pulse_kg.adapters.opensearch.search import OpenSearchVectorSearch
+
+            return OpenSearchVectorSearch(self.index_client, name=index, applied=self.marks.applied_many)
+
+        def relevances() -> GremlinRelevanceStore:
+            from pulse_kg.adapters.gremlin.ticks import GremlinRelevanceStore
+
+            return GremlinRelevanceStore(self.connection, applied=self.journal.applied, vertex_ids=graph_ids)
 
         self.graph: GremlinGraphStore = _lazily(graph)
+        self.queries: GremlinGraphQueries = _lazily(queries)
         self.vectors: OpenSearchVectorIndex = _lazily(vectors)
+        self.search: OpenSearchVectorSearch = _lazily(search)
+        self.hits = DynamoHitCounter(dynamo)
+        self.relevances: GremlinRelevanceStore = _lazily(relevances)
+        self.ticks = DynamoTickLog(dynamo)
         self.identity = DynamoIdentityStore(dynamo, cache_seconds=identity_seconds)
         self.rates = DynamoRateLimiter(dynamo)
         self.boards = DynamoBoardStore(
@@ -179,7 +209,7 @@ class ServedStore:
 
     def close(self) -> None:
         """Closes what is open; calling it again does nothing."""
-        for part in (self.connection, self.search):
+        for part in (self.connection, self.index_client):
             if (opened := made(part)) is not None:
                 opened.close()
 

@@ -13,13 +13,14 @@ from pulse_kg.domain.instants import Instant
 from pulse_kg.domain.model import Board
 from pulse_kg.errors import PermissionDenied
 
-_SELECT: Final = "SELECT board_id, name, created_at, commit_seq, settings, added_attributes, erasing FROM boards"
+_SELECT: Final = "SELECT board_id, name, created_at, commit_seq, settings, added_attributes, erasing, last_commit_at, ticked_at FROM boards"
 
 # What a board leaves in which table, children before what they refer to. `boards` is last: its row is what keeps new traces out.
 TRACES: Final[Mapping[str, tuple[str, str]]] = {
     "outbox_records": ("outbox", "board_id = ?"),
     "audit_rows": ("audit", "board_id = ?"),
     "vectors": ("vectors", "board_id = ?"),
+    "hits": ("hits", "board_id = ?"),
     "edges": ("edges", "board_id = ?"),
     "nodes": ("nodes", "board_id = ?"),
     "candidates": ("candidates", "session_id IN (SELECT session_id FROM sessions WHERE board_id = ?)"),
@@ -94,6 +95,11 @@ class SqliteBoardStore:
             added = {**board.added_attributes, node_type: {**board.added_attributes.get(node_type, {}), key: kind}}
             connection.execute("UPDATE boards SET added_attributes = ? WHERE board_id = ?", (to_json(added), board_id))
 
+    def note_tick(self, board_id: str, at: Instant) -> None:
+        """See `BoardStore.note_tick`."""
+        with self._database.writing() as connection:
+            connection.execute("UPDATE boards SET ticked_at = max(coalesce(ticked_at, ?1), ?1) WHERE board_id = ?2", (at, board_id))
+
     def erase(self, board_id: str, *, now: Instant) -> Mapping[str, int]:
         """See `BoardStore.erase`. The file is rewritten, and writers of all boards wait for that long.
 
@@ -133,5 +139,5 @@ def _writable(connection: sqlite3.Connection, board_id: str) -> Board:
 
 
 def _board_of(row: Sequence[Any]) -> Board:
-    board_id, name, created_at, commit_seq, settings, added, erasing = row
-    return Board(board_id, name, created_at, commit_seq, from_json(settings), from_json(added), bool(erasing))
+    board_id, name, created_at, commit_seq, settings, added, erasing, *times = row
+    return Board(board_id, name, created_at, commit_seq, from_json(settings), from_json(added), bool(erasing), *times)

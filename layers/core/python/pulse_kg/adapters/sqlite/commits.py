@@ -99,6 +99,10 @@ class SqliteCommitLog:
         rows = self._database.stream(statement, (board_id, after))
         return (OutboxRecord(board, seq, from_json(event), state) for board, seq, event, state in rows)
 
+    def unfinished(self, board_id: str, *, now: Instant) -> tuple[str, ...]:  # noqa: ARG002 - a commit is one transaction
+        """See `CommitLog.unfinished`: nothing."""
+        return ()
+
 
 class SqliteTurn:
     """A turn: the write transaction of one thread."""
@@ -128,7 +132,9 @@ class SqliteTurn:
             message = f"commit {plan.seq} of the plan does not follow commit {self._board.commit_seq} of the board"
             raise ValueError(message)
         with self._database.writing() as connection:
-            connection.execute("UPDATE boards SET commit_seq = ? WHERE board_id = ?", (plan.seq, plan.board_id))
+            connection.execute(
+                "UPDATE boards SET commit_seq = ?, last_commit_at = ? WHERE board_id = ?", (plan.seq, plan.committed_at, plan.board_id)
+            )
             if plan.session is not None and not plan.restored:
                 self._close_session(plan, plan.session)
             self._graph.apply(plan)

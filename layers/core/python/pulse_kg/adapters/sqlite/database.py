@@ -25,6 +25,7 @@ MIN_SQLITE = (3, 37, 0)
 
 _LEAST_SLEEP, _MORE_SLEEP = 0.001, 0.019  # seconds: 1 to 20 ms between two tries
 _FETCHED = 256  # rows of one fetch of a stream
+_BESIDE = ("synchronous = NORMAL", "wal_autocheckpoint = 4000")  # pages: 16 MB, and sooner by every other writer
 
 _T = TypeVar("_T")
 
@@ -74,6 +75,8 @@ class Database:
         self._closed = False
         self._shared: Owned | None = None
         self._shared_lock = threading.RLock()
+        self._beside: Owned | None = None
+        self._beside_lock = threading.Lock()
         with self._translating():
             if self._path is None:
                 self._shared = self._connect()
@@ -227,6 +230,56 @@ class Database:
                 raise RuntimeError("a turn inside another transaction of its thread")
             with self._write(owned, wait_seconds):
                 yield owned
+
+    def write_beside(self, statement: str, rows: Sequence[Sequence[Any]], *, wait_seconds: float) -> bool:
+        """Writes rows in a transaction of their own, whatever the thread is doing, which an end of the machine's power may undo.
+
+        It does not wait for the disk but once in some thousand pages. Meant for what may be lost.
+
+        Returns:
+            False where others held the store for `wait_seconds`, or, in memory, the thread itself does.
+        """
+        deadline = time.monotonic() + wait_seconds
+        lock = self._shared_lock if self._path is None else self._beside_lock
+        if not lock.acquire(timeout=max(wait_seconds, 0)):
+            return False
+        try:
+            with self._translating():
+                owned = self._owned() if self._path is None else self._owned_beside()
+                if owned.mode is not None or not self._begun(owned.connection, deadline):
+                    return False
+                try:
+                    owned.connection.executemany(statement, rows)
+                    owned.connection.execute("COMMIT")
+                finally:
+                    if owned.connection.in_transaction:
+                        owned.connection.execute("ROLLBACK")
+                return True
+        finally:
+            lock.release()
+
+    def _owned_beside(self) -> Owned:
+        if self._closed:
+            raise errors.closed()
+        if self._beside is None:
+            owned = self._connect()
+            for setting in _BESIDE:
+                owned.connection.execute(f"PRAGMA {setting}")
+            self._beside = owned
+        return self._beside
+
+    def _begun(self, connection: sqlite3.Connection, deadline: float) -> bool:
+        """Takes the file's write lock; False where others have it until then."""
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                    raise
+                if not self._waited(deadline):
+                    return False
+            else:
+                return True
 
     def changed(self) -> bool:
         """Whether the transaction that this thread is in wrote something; to be asked inside one only."""

@@ -6,28 +6,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
-from pulse_kg.adapters.jsontext import from_json, id_list, to_json
+from pulse_kg.adapters.jsontext import id_list
 from pulse_kg.adapters.sqlite import titles
 from pulse_kg.adapters.sqlite.database import Database
-from pulse_kg.adapters.sqlite.errors import StoreRefused
+from pulse_kg.adapters.sqlite.rows import EDGE_FIELDS, NODE_FIELDS, edge_of, node_of, row_of
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.plan import CommitPlan, Contradiction, Surroundings
 from pulse_kg.domain.schema import NodeType
-from pulse_kg.domain.text import fold
 from pulse_kg.ports.graph import Survey, TitleMatch
 
-_NODE_FIELDS: Final = tuple(f.name for f in fields(Node))
-_EDGE_FIELDS: Final = tuple(f.name for f in fields(Edge))
-_ATTRIBUTES, _CURATED, _TRUNCATED = (_NODE_FIELDS.index(name) for name in ("attributes", "human_curated", "truncated"))
-
-_NODES: Final = "SELECT " + ", ".join(_NODE_FIELDS) + " FROM nodes WHERE board_id = ?1"
-_EDGES: Final = "SELECT " + ", ".join(_EDGE_FIELDS) + " FROM edges WHERE board_id = ?1"
+_NODES: Final = "SELECT " + ", ".join(NODE_FIELDS) + " FROM nodes WHERE board_id = ?1"
+_EDGES: Final = "SELECT " + ", ".join(EDGE_FIELDS) + " FROM edges WHERE board_id = ?1"
 _LISTED: Final = " IN (SELECT value FROM json_each(?2))"
 
-_NODE_COLUMNS: Final = (*_NODE_FIELDS, "folded_title", "applied_seq")
+_NODE_COLUMNS: Final = (*NODE_FIELDS, "folded_title", "applied_seq")
 # A node's own commit_seq stays in an administrative commit, so that what guards a write is the number of the plan.
 _PUT_NODE: Final = (
     "INSERT INTO nodes (" + ", ".join(_NODE_COLUMNS) + ") VALUES (?" + ", ?" * (len(_NODE_COLUMNS) - 1) + ") "
@@ -36,7 +30,7 @@ _PUT_NODE: Final = (
     + " WHERE excluded.applied_seq > nodes.applied_seq"
 )
 _PUT_EDGE: Final = (
-    "INSERT INTO edges (" + ", ".join(_EDGE_FIELDS) + ") VALUES (?" + ", ?" * (len(_EDGE_FIELDS) - 1) + ") "
+    "INSERT INTO edges (" + ", ".join(EDGE_FIELDS) + ") VALUES (?" + ", ?" * (len(EDGE_FIELDS) - 1) + ") "
     "ON CONFLICT (board_id, edge_id) DO NOTHING"
 )
 _PUT_RELEVANCE: Final = (
@@ -87,7 +81,7 @@ class SqliteGraphStore:
         if not listed:
             return []
         with self._database.reading() as connection:
-            return [_node_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(listed)))]
+            return [node_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(listed)))]
 
     def survey(self, board_id: str, node_ids: Collection[str], *, digests: Collection[str] = (), refs: Collection[str] = ()) -> Survey:
         """See `GraphStore.survey`; all of one snapshot."""
@@ -145,15 +139,15 @@ class SqliteGraphStore:
         ends = " UNION ".join("SELECT edge_id FROM edges WHERE board_id = ?1 AND " + end + _LISTED for end in ("src", "dst"))
         statement = _EDGES + " AND edge_id IN (" + ends + ") ORDER BY edge_id"
         with self._database.reading() as connection:
-            return [_edge_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(node_ids)))]
+            return [edge_of(row, board_id) for row in connection.execute(statement, (board_id, id_list(node_ids)))]
 
     def all_nodes(self, board_id: str) -> Iterator[Node]:
         """See `GraphStore.all_nodes`; all of one snapshot."""
-        return (_node_of(row, board_id) for row in self._database.stream(_NODES + " ORDER BY node_id", (board_id,)))
+        return (node_of(row, board_id) for row in self._database.stream(_NODES + " ORDER BY node_id", (board_id,)))
 
     def all_edges(self, board_id: str) -> Iterator[Edge]:
         """See `GraphStore.all_edges`; all of one snapshot."""
-        return (_edge_of(row, board_id) for row in self._database.stream(_EDGES + " ORDER BY edge_id", (board_id,)))
+        return (edge_of(row, board_id) for row in self._database.stream(_EDGES + " ORDER BY edge_id", (board_id,)))
 
     def counts(self, board_id: str) -> dict[str, int]:
         """See `GraphStore.counts`."""
@@ -166,39 +160,10 @@ class SqliteGraphStore:
 
     def apply(self, plan: CommitPlan) -> None:
         """See `GraphStore.apply`."""
-        nodes = [_row_of(node, plan.seq) for node in plan.nodes]
-        edges = [tuple(getattr(edge, name) for name in _EDGE_FIELDS) for edge in plan.edges]
+        nodes = [row_of(node, plan.seq) for node in plan.nodes]
+        edges = [tuple(getattr(edge, name) for name in EDGE_FIELDS) for edge in plan.edges]
         relevances = [(w.relevance_score, w.recomputed_at, plan.seq, plan.board_id, w.node_id) for w in plan.relevances]
         with self._database.writing() as connection:
             connection.executemany(_PUT_NODE, nodes)
             connection.executemany(_PUT_EDGE, edges)
             connection.executemany(_PUT_RELEVANCE, relevances)
-
-
-def _row_of(node: Node, seq: int) -> tuple[Any, ...]:
-    row = [getattr(node, name) for name in _NODE_FIELDS]
-    row[_ATTRIBUTES] = to_json(node.attributes)
-    return (*row, fold(node.title), seq)
-
-
-def _node_of(row: Sequence[Any], board_id: str) -> Node:
-    values = list(row)
-    values[_ATTRIBUTES] = from_json(values[_ATTRIBUTES])
-    values[_CURATED], values[_TRUNCATED] = bool(values[_CURATED]), bool(values[_TRUNCATED])
-    node = Node(*values)
-    _check_tenant(node.board_id, board_id)
-    return node
-
-
-def _edge_of(row: Sequence[Any], board_id: str) -> Edge:
-    edge = Edge(*row)
-    _check_tenant(edge.board_id, board_id)
-    return edge
-
-
-def _check_tenant(found: str, asked: str) -> None:
-    """The last guard between boards: no statement of this module should ever let it speak."""
-    if found != asked:
-        raise StoreRefused(
-            "The store answered with an element of another board, and the answer was thrown away. Report this, and run 'pulse-kg verify'."
-        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -123,6 +124,31 @@ def nearest(rows: Rows, queries: Sequence[bytes], *, limit: int, live_only: bool
     sparse = len(wanted) * _SPARSE < rows.count
     scores = np.ascontiguousarray((vectors[wanted] @ matrix.T if sparse else (vectors @ matrix.T)[wanted]).T)
     return [_best(rows, wanted[_shortlist(own, limit)], query, limit) for own, query in zip(scores, matrix, strict=True)]
+
+
+def best_of(rows: Rows, query: bytes, *, limit: int, at_least: float, live_only: bool, allowed: Collection[str] | None = None) -> list[Hit]:
+    """All of the rows that may be among the best `limit` and have that score, in any order: a part of a search over several.
+
+    Args:
+        rows: The rows.
+        query: Little-endian float32, norm 1.
+        limit: 1 or more.
+        at_least: The rounded score that is needed, 0..1.
+        live_only: Whether superseded nodes are left out.
+        allowed: Only these nodes; None for all.
+    """
+    states, vectors = rows.states[: rows.count], rows.vectors[: rows.count]
+    fit = states == LIVE if live_only else states != GONE
+    if allowed is not None:
+        fit &= np.fromiter((node_id in allowed for node_id in islice(rows.ids, rows.count)), np.bool_, rows.count)
+    wanted = np.flatnonzero(fit)
+    if not len(wanted):
+        return []
+    (one,) = _matrix([query])
+    scores = vectors[wanted] @ one if len(wanted) * _SPARSE < rows.count else (vectors @ one)[wanted]
+    near = np.flatnonzero(scores >= at_least - _NEAR) if at_least > 0 else np.arange(len(scores))
+    wanted, scores = wanted[near], scores[near]
+    return [hit for hit in _best(rows, wanted[_shortlist(scores, limit)], one, limit) if hit.score >= at_least]
 
 
 def ordered(hits: Sequence[Hit], limit: int) -> list[Hit]:

@@ -233,5 +233,39 @@ _VERSION_1: Final[Migration] = (
     """,
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_VERSION_1,)
+_VERSION_2: Final[Migration] = (
+    "ALTER TABLE boards ADD COLUMN last_commit_at INTEGER",
+    "ALTER TABLE boards ADD COLUMN ticked_at INTEGER",
+    # An audit row says its time as `2026-05-07T16:30:00.000Z`.
+    """
+    UPDATE boards SET last_commit_at = (
+        SELECT 1000 * CAST(strftime('%s', substr(committed_at, 1, 19)) AS INTEGER) + CAST(substr(committed_at, 21, 3) AS INTEGER)
+        FROM (
+            SELECT json_extract(content, '$.committed_at') AS committed_at FROM audit
+            WHERE audit.board_id = boards.board_id AND audit.seq = boards.commit_seq
+        )
+    )
+    """,
+    # No foreign keys: a hit may be of a node that a rebuild has not made again yet, and is then counted all the same.
+    """
+    CREATE TABLE hits (
+        board_id TEXT NOT NULL,
+        node_id TEXT NOT NULL,
+        hits INTEGER NOT NULL,
+        last_at INTEGER NOT NULL,
+        PRIMARY KEY (board_id, node_id)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # One row at most: the run of the tick that is under way, or that broke off.
+    """
+    CREATE TABLE ticks (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        holder TEXT,
+        held_until INTEGER NOT NULL,
+        place TEXT
+    ) STRICT
+    """,
+)
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_VERSION_1, _VERSION_2)
 """The one at index n leads from version n to n + 1. One that was released is never changed."""

@@ -11,8 +11,12 @@ from pulse_kg.adapters.sqlite.boards import SqliteBoardStore
 from pulse_kg.adapters.sqlite.commits import SqliteCommitLog
 from pulse_kg.adapters.sqlite.database import Database
 from pulse_kg.adapters.sqlite.graph import SqliteGraphStore
+from pulse_kg.adapters.sqlite.hits import SqliteHitCounter
 from pulse_kg.adapters.sqlite.identity import SqliteIdentityStore, SqliteRateLimiter
+from pulse_kg.adapters.sqlite.queries import SqliteGraphQueries
+from pulse_kg.adapters.sqlite.search import SqliteVectorSearch
 from pulse_kg.adapters.sqlite.sessions import SqliteSessionStore
+from pulse_kg.adapters.sqlite.ticks import SqliteRelevanceStore, SqliteTickLog
 from pulse_kg.adapters.sqlite.vectors import VECTOR_CACHE_BYTES, SqliteVectorIndex
 
 
@@ -22,22 +26,36 @@ class SqliteStore:
     Attributes:
         sessions: The `SessionStore`.
         graph: The `GraphStore`.
+        queries: The `GraphQueries`.
         vectors: The `VectorIndex`.
         commits: The `CommitLog`.
         boards: The `BoardStore`.
         identity: The `IdentityStore`.
         rates: The `RateLimiter`.
+        search: The `VectorSearch`.
+        hits: The `HitCounter`.
+        relevances: The `RelevanceStore`.
+        ticks: The `TickLog`.
     """
 
     def __init__(self, database: Database, *, vector_cache_bytes: int = VECTOR_CACHE_BYTES) -> None:
         self._database = database
         self.sessions = SqliteSessionStore(database)
         self.graph = SqliteGraphStore(database)
+        self.queries = SqliteGraphQueries(database)
         self.vectors = SqliteVectorIndex(database, cache_bytes=vector_cache_bytes)
         self.commits = SqliteCommitLog(database, self.graph, self.vectors)
-        self.boards = SqliteBoardStore(database, on_erased=self.vectors.forget)
+        self.hits = SqliteHitCounter(database)
+        self.boards = SqliteBoardStore(database, on_erased=self._forget)
         self.identity = SqliteIdentityStore(database)
         self.rates = SqliteRateLimiter(database)
+        self.search = SqliteVectorSearch(database, self.vectors)
+        self.relevances = SqliteRelevanceStore(database, self.graph)
+        self.ticks = SqliteTickLog(database)
+
+    def _forget(self, board_id: str) -> None:
+        self.vectors.forget(board_id)
+        self.hits.forget_board(board_id)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -55,6 +73,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Closes the store for all threads; calling it again does nothing."""
+        self.hits.close()
         self._database.close()
 
 

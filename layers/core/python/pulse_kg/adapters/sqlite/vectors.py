@@ -95,6 +95,14 @@ class SqliteVectorIndex:
                 return _from_file(connection, board_id, node_type, vectors, limit=limit, live_only=live_only)
         return matrix.nearest(rows, vectors, limit=limit, live_only=live_only)
 
+    def batches(self, connection: sqlite3.Connection, board_id: str, node_type: NodeType, vector_bytes: int) -> Iterator[Rows]:
+        """All vectors of a type as this transaction sees them: at once from memory, or some at a time from the file."""
+        rows = self._cached(connection, board_id, node_type, vector_bytes)
+        if rows is not None:
+            yield rows
+        else:
+            yield from _in_steps(connection, board_id, node_type)
+
     def similarities(self, board_id: str, vector: bytes, node_ids: Collection[str]) -> dict[str, float]:
         """See `VectorIndex.similarities`."""
         if not node_ids:
@@ -180,7 +188,7 @@ class SqliteVectorIndex:
             if before < seq:
                 kept.update(connection.execute(_CHANGES, (*key, before)).fetchall())
             rows = kept.rows
-        self._evict(key)
+        self._used(key, grown=before < seq)
         # An older snapshot than the copy's must not see what came after it.
         return rows if rows is not None and rows.seq == seq else None
 
@@ -188,11 +196,11 @@ class SqliteVectorIndex:
         (count,) = connection.execute(_COUNT, key).fetchone()
         return bool(count * (vector_bytes + _OVERHEAD) <= self._cache_bytes)
 
-    def _evict(self, newest: tuple[str, str]) -> None:
+    def _used(self, newest: tuple[str, str], *, grown: bool) -> None:
         with self._lock:
             if newest in self._kept:
                 self._kept.move_to_end(newest)
-            while len(self._kept) > 1 and self._size() > self._cache_bytes:
+            while grown and len(self._kept) > 1 and self._size() > self._cache_bytes:
                 self._kept.popitem(last=False)
 
 
@@ -203,8 +211,15 @@ def _from_file(
     from pulse_kg.adapters.sqlite import matrix
 
     best: list[list[Hit]] = [[] for _ in vectors]
-    rows = connection.execute("SELECT node_id, live, vector FROM vectors WHERE board_id = ? AND node_type = ?", (board_id, node_type))
-    while some := rows.fetchmany(_CHUNK):
-        found = matrix.nearest(matrix.loaded(some), vectors, limit=limit, live_only=live_only)
+    for rows in _in_steps(connection, board_id, node_type):
+        found = matrix.nearest(rows, vectors, limit=limit, live_only=live_only)
         best = [matrix.ordered([*earlier, *now], limit) for earlier, now in zip(best, found, strict=True)]
     return best
+
+
+def _in_steps(connection: sqlite3.Connection, board_id: str, node_type: NodeType) -> Iterator[Rows]:
+    from pulse_kg.adapters.sqlite import matrix
+
+    rows = connection.execute("SELECT node_id, live, vector FROM vectors WHERE board_id = ? AND node_type = ?", (board_id, node_type))
+    while some := rows.fetchmany(_CHUNK):
+        yield matrix.loaded(some)

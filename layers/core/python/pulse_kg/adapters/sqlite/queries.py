@@ -1,0 +1,218 @@
+"""Reads of one board for the tools that read."""
+
+# ruff: noqa: S608 - statements are put together from constants of this module
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from pulse_kg.adapters.jsontext import id_list
+from pulse_kg.adapters.sqlite.database import Database
+from pulse_kg.adapters.sqlite.graph import SqliteGraphStore
+from pulse_kg.adapters.sqlite.rows import EDGE_FIELDS, NODE_FIELDS, edge_of, node_of
+from pulse_kg.domain.instants import Instant
+from pulse_kg.domain.model import Edge, Node
+from pulse_kg.domain.schema import NodeType, RelType
+from pulse_kg.domain.walks import breadth_first, within_steps
+from pulse_kg.domain.wanted import Wanted
+from pulse_kg.ports.reading import Direction, Lineage, Neighbourhood, Place
+
+_ENDS: Final = {"out": (("src", "dst"),), "in": (("dst", "src"),), "both": (("src", "dst"), ("dst", "src"))}
+"""Direction → the columns of the end that is known and of the other one, for each way an edge may be walked."""
+
+_NODES: Final = ", ".join(f"n.{name}" for name in NODE_FIELDS)
+_EDGES: Final = ", ".join(f"e.{name}" for name in EDGE_FIELDS)
+_THESE: Final = "(SELECT value FROM json_each(:ids))"
+_OF_RELS: Final = " AND e.rel_type IN (SELECT value FROM json_each(:rel_types))"
+_OF_TYPES: Final = " AND n.node_type IN (SELECT value FROM json_each(:node_types))"
+# CROSS JOIN and +: from the ids over the edges to the other nodes, for no table has statistics that would tell the planner so.
+_EDGES_AT: Final = "json_each(:ids) AS a CROSS JOIN edges e ON e.board_id = :board AND e.{known} = a.value{rels}"
+_OTHERS: Final = " CROSS JOIN nodes n ON n.board_id = :board AND n.node_id = e.{other}{types}"
+_HOP: Final = f"SELECT DISTINCT e.{{other}} AS node_id FROM {_EDGES_AT}"
+_AMONG: Final = f"SELECT {_EDGES} FROM " + _EDGES_AT.format(known="src", rels="{rels}") + f" AND +e.dst IN {_THESE} ORDER BY e.edge_id"
+
+_SETTLED: Final = "({0}.superseded_by IS NOT NULL OR {0}.revocation_reason IS NOT NULL OR {0}.status IS 'revoked')"
+_DISPUTE: Final = (
+    "EXISTS (SELECT 1 FROM edges e CROSS JOIN nodes o ON o.board_id = :board AND o.node_id = e.{other} "
+    "WHERE e.board_id = :board AND e.{known} = n.node_id AND e.rel_type = 'contradicts' AND NOT " + _SETTLED.format("o") + ")"
+)
+_DISPUTED: Final = " OR ".join(_DISPUTE.format(known=known, other=other) for known, other in _ENDS["both"])
+_PLACES: Final = (
+    "SELECT n.node_id, (SELECT count(*) FROM edges e WHERE e.board_id = :board AND e.src = n.node_id) "
+    "+ (SELECT count(*) FROM edges e WHERE e.board_id = :board AND e.dst = n.node_id), "
+    f"NOT {_SETTLED.format('n')} AND ({_DISPUTED}) "
+    f"FROM nodes n WHERE n.board_id = :board AND n.node_id IN {_THESE} ORDER BY n.node_id"
+)
+
+# Without depths, which would make a row for each of a node's ways to the start.
+_LINEAGE: Final = """
+    WITH RECURSIVE joined (node_id) AS (
+        SELECT node_id FROM nodes WHERE board_id = :board AND node_id = :node
+        UNION
+        SELECT e.dst FROM joined CROSS JOIN edges e ON e.board_id = :board AND e.src = joined.node_id AND e.rel_type = 'supersedes'
+        UNION
+        SELECT e.src FROM joined CROSS JOIN edges e ON e.board_id = :board AND e.dst = joined.node_id AND e.rel_type = 'supersedes'
+    )
+    SELECT e.src, e.dst FROM joined CROSS JOIN edges e ON e.board_id = :board AND e.src = joined.node_id AND e.rel_type = 'supersedes'
+"""
+
+_NEWEST_FIRST: Final = " ORDER BY e.created_at DESC, e.edge_id"
+# There is no index of relationships: an index that has them is read from one end of the board to the other.
+_CONTRADICTIONS: Final = (
+    f"SELECT {_EDGES} FROM edges e INDEXED BY edges_by_src WHERE e.board_id = :board AND e.rel_type = 'contradicts'" + _NEWEST_FIRST
+)
+_CONTRADICTIONS_AT: Final = (
+    f"SELECT {_EDGES} FROM edges e WHERE e.board_id = :board AND e.src = :node AND e.rel_type = 'contradicts' UNION "
+    f"SELECT {_EDGES} FROM edges e WHERE e.board_id = :board AND e.dst = :node AND e.rel_type = 'contradicts'"
+    " ORDER BY created_at DESC, edge_id"
+)
+
+_TITLED: Final = """
+    WITH words (word) AS MATERIALIZED (SELECT value FROM json_each(:words))
+    SELECT n.node_id FROM nodes n INDEXED BY nodes_by_title
+    WHERE n.board_id = :board AND n.node_type IN (SELECT value FROM json_each(:node_types)) AND ({some})
+    AND (:phrase <> '' AND instr(n.folded_title, :phrase) > 0
+        OR (SELECT count(*) FROM words WHERE instr(n.folded_title, word) > 0) >= :at_least)
+"""
+_MOST_TELLING: Final = 16
+"""Texts that a title is first searched for, since most titles have none of them: that takes half as long as counting."""
+_STATED_IN: Final = (
+    f"SELECT {_NODES} FROM nodes n INDEXED BY nodes_by_title WHERE n.board_id = :board "
+    "AND n.node_type IN (SELECT value FROM json_each(:node_types)) AND n.artifact = :artifact ORDER BY n.node_id"
+)
+_OF_SOME_TYPES: Final = (
+    f"SELECT {_NODES} FROM nodes n "
+    "WHERE n.board_id = :board AND n.node_type IN (SELECT value FROM json_each(:node_types)) ORDER BY n.node_id"
+)
+
+
+class SqliteGraphQueries:
+    """The reads. Inside a snapshot of its thread it reads the state that the snapshot holds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._graph = SqliteGraphStore(database)
+
+    def places(self, board_id: str, node_ids: Collection[str]) -> dict[str, Place]:
+        """See `GraphQueries.places`; in the order of the ids."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_PLACES, {"board": board_id, "ids": id_list(node_ids)})
+            return {node_id: Place(degree, bool(disputed)) for node_id, degree, disputed in rows}
+
+    def around(
+        self,
+        board_id: str,
+        node_id: str,
+        *,
+        rel_types: Collection[RelType] | None = None,
+        direction: Direction = "both",
+        max_depth: int = 2,
+        limit: int = 200,
+    ) -> Neighbourhood:
+        """See `GraphQueries.around`; one statement for each hop."""
+        asked = _Asked(board_id, rel_types=rel_types)
+        hop = asked.statement(_HOP, direction)
+        statement = f"SELECT n.node_id, n.node_type FROM ({hop}) AS h CROSS JOIN nodes n ON n.board_id = :board AND n.node_id = h.node_id"
+        with self._database.reading() as connection:
+            depths, truncated = breadth_first(
+                node_id, lambda ids: dict(connection.execute(statement, asked.of(ids))), max_depth=max_depth, limit=limit
+            )
+            among = connection.execute(_AMONG.format(rels=asked.rels), asked.of([node_id, *depths]))
+            return Neighbourhood(depths, [edge_of(row, board_id) for row in among], truncated)
+
+    def lineage(self, board_id: str, node_id: str, *, most: int = 1_000) -> Lineage:
+        """See `GraphQueries.lineage`."""
+        with self._database.reading() as connection:
+            pairs = connection.execute(_LINEAGE, {"board": board_id, "node": node_id}).fetchall()
+            newer, older = within_steps(node_id, pairs, most)
+            return Lineage(self._graph.nodes(board_id, {node_id, *newer, *older}), newer, older)
+
+    def contradictions(self, board_id: str, *, node_id: str | None = None) -> list[Edge]:
+        """See `GraphQueries.contradictions`."""
+        statement = _CONTRADICTIONS if node_id is None else _CONTRADICTIONS_AT
+        with self._database.reading() as connection:
+            rows = connection.execute(statement, {"board": board_id, "node": node_id})
+            return [edge_of(row, board_id) for row in rows]
+
+    def neighbours(
+        self,
+        board_id: str,
+        node_ids: Collection[str],
+        *,
+        rel_types: Collection[RelType] | None = None,
+        direction: Direction = "both",
+        node_types: Collection[NodeType] | None = None,
+    ) -> list[tuple[Edge, Node]]:
+        """See `GraphQueries.neighbours`."""
+        asked = _Asked(board_id, rel_types=rel_types, node_types=node_types)
+        statement = asked.statement(f"SELECT e.{{other}}, {_EDGES} FROM {_EDGES_AT}{_OTHERS}", direction)
+        with self._database.reading() as connection:
+            rows = connection.execute(statement + " ORDER BY edge_id, 1", asked.of(node_ids)).fetchall()
+            others = self._graph.nodes(board_id, {row[0] for row in rows})  # once each, however many edges lead to one
+        return [(edge_of(row[1:], board_id), others[row[0]]) for row in rows]
+
+    def stated_in(self, board_id: str, artifact: str, node_types: Collection[NodeType]) -> list[Node]:
+        """See `GraphQueries.stated_in`. Cost: every node of the types is looked at."""
+        parameters = {"board": board_id, "artifact": artifact, "node_types": id_list(sorted(set(node_types)))}
+        with self._database.reading() as connection:
+            return [node_of(row, board_id) for row in connection.execute(_STATED_IN, parameters)]
+
+    def with_words(
+        self,
+        board_id: str,
+        node_types: Collection[NodeType],
+        *,
+        phrase: str,
+        words: Collection[str],
+        at_least: int,
+        bodies: bool = False,
+        since: Instant | None = None,
+        until: Instant | None = None,
+    ) -> list[Node]:
+        """See `GraphQueries.with_words`.
+
+        Cost: the title of every node of the types is looked at, in an index. With `bodies` every such node is read and its body folded.
+        """
+        wanted = Wanted(phrase, words, at_least, bodies, since, until)
+        if not wanted.possible:
+            return []
+        parameters: dict[str, str | int] = {"board": board_id, "node_types": id_list(sorted(set(node_types)))}
+        with self._database.reading() as connection:
+            if bodies:
+                rows = connection.execute(_OF_SOME_TYPES, parameters)
+                return [node for node in (node_of(row, board_id) for row in rows) if wanted.fits(node)]
+            telling = {f"telling{n}": text for n, text in enumerate(sorted({*wanted.telling, phrase} - {""}))}
+            some = " OR ".join(f"instr(n.folded_title, :{name}) > 0" for name in telling) if len(telling) <= _MOST_TELLING else "1"
+            parameters |= {"words": id_list(wanted.distinct), "phrase": phrase, "at_least": at_least, **telling}
+            titled = self._graph.nodes(board_id, [i for (i,) in connection.execute(_TITLED.format(some=some), parameters)])
+            return [node for node in titled.values() if wanted.fits(node)]
+
+
+class _Asked:
+    """A board with the filters of a walk, as parts of a statement and its parameters.
+
+    Attributes:
+        rels: What follows the condition that joins an edge `e`.
+    """
+
+    def __init__(
+        self, board_id: str, *, rel_types: Collection[RelType] | None = None, node_types: Collection[NodeType] | None = None
+    ) -> None:
+        self._parameters = {"board": board_id}
+        self.rels = self._types = ""
+        if rel_types is not None:
+            self._parameters["rel_types"] = id_list(sorted(set(rel_types)))
+            self.rels = _OF_RELS
+        if node_types is not None:
+            self._parameters["node_types"] = id_list(sorted(set(node_types)))
+            self._types = _OF_TYPES
+
+    def statement(self, template: str, direction: Direction) -> str:
+        """The template for each way that the direction allows, united; an edge that is walked both ways comes twice."""
+        ways = [template.format(known=known, other=other, rels=self.rels, types=self._types) for known, other in _ENDS[direction]]
+        return " UNION ALL ".join(ways)
+
+    def of(self, node_ids: Iterable[str]) -> dict[str, str]:
+        """The parameters, for these nodes."""
+        return {**self._parameters, "ids": id_list(sorted(set(node_ids)))}
