@@ -16,6 +16,9 @@ CODE := $(CORE)/pulse_kg $(wildcard functions infra tests bench)
 # Of the functions in a deployment; the local emulator runs those of this machine.
 ARCHITECTURE ?= arm64
 
+# Processes that `make crash` kills.
+KILLS ?= 100
+
 INSTALLED := $(VENV)/.installed
 MODEL_DIR := $(VENV)/share/pulse-kg/model
 MODEL := $(MODEL_DIR)/model.json
@@ -25,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup functions-setup demo demo-served test check lint type format bench up down status build deploy-local invoke lock clean
+.PHONY: help setup functions-setup tools-setup demo demo-served test check lint type format bench bench-cold bench-retrieval up down status build deploy-local invoke lock clean crash
 
 help: ## List the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -40,7 +43,7 @@ demo: setup ## Run the demo
 demo-served: up ## Run the demo on the local servers
 	@$(BIN)/pulse-kg --store aws demo
 
-test: setup functions-setup ## Run all tests
+test: setup functions-setup tools-setup ## Run all tests
 	@$(BIN)/python -m pytest
 
 check: lint type test ## All that CI runs: lint, types, tests
@@ -60,6 +63,18 @@ format: setup ## Rewrite the code in the house format
 bench: setup ## Run the benchmark
 	@$(BIN)/python -m bench
 
+bench-served: setup ## Run the benchmark of the served form on the local servers (`make up` first)
+	@$(BIN)/python -m bench.served
+
+bench-retrieval: setup ## Measure how well the tools that search find what they are asked for
+	@$(BIN)/python -m bench.retrieval
+
+bench-cold: up functions-setup ## Measure cold starts of the functions on the local servers
+	@$(BIN)/python -m bench.cold_start
+
+crash: setup ## Kill processes and servers in the middle of commits, on servers of its own (KILLS=100)
+	@$(BIN)/python -m tests.crash.served_kills --kills $(KILLS) --report bench/reports/crash.json
+
 up: setup ## Start the local servers: AWS emulator, JanusGraph, OpenSearch (Java 17, Maven)
 	@$(BIN)/pulse-kg up
 
@@ -71,6 +86,9 @@ status: setup ## Whether the local servers answer
 
 functions-setup: .local/sam/.installed .local/runtime/.installed ## Make .local/sam and .local/runtime: the SAM CLI and Lambda's emulator
 	@:
+
+tools-setup: ## Make .local/tools: the MCP Inspector, which the tests run, where there is Node.js 20
+	@if command -v npm >/dev/null; then $(MAKE) -s .local/tools/.installed || echo 'tools-setup: its test will be skipped' >&2; fi
 
 build: setup functions-setup ## Build the functions' layers and the template (ARCHITECTURE=arm64 or x86_64)
 	@$(BIN)/python -m infra.deploy.stack build --architecture $(ARCHITECTURE)
@@ -119,6 +137,13 @@ $(INSTALLED): pyproject.toml requirements/dev.txt requirements/weights.txt
 
 .local/runtime/.installed: requirements/runtime-client.txt
 	$(call environment,.local/runtime,the runtime client of Lambda into .local/runtime)
+
+.local/tools/.installed: tests/tools/package.json tests/tools/package-lock.json tests/tools/.npmrc
+	@echo 'tools-setup: the MCP Inspector into .local/tools (about 150 MB)'
+	@mkdir -p $(@D)
+	@cp tests/tools/package.json tests/tools/package-lock.json tests/tools/.npmrc $(@D)
+	@npm ci --prefix $(@D) --loglevel error
+	@touch $@
 
 # $(call environment,FOLDER,WHAT): an environment with the packages of the lock that it depends on, and nothing else.
 define environment

@@ -56,12 +56,19 @@ def writer_on(board: LoadedBoard, path: Path, embedder: Embedder) -> Iterator[tu
         yield Writer(calling(container, key), dict(board.ids), timed), container
 
 
-def loaded(context: Context, size: int, embedder: Embedder) -> LoadedBoard:
-    """A board of so many nodes, from an earlier run where there is one."""
-    name = f"board-{size}-{_digest(context, embedder)}"
+def loaded(context: Context, size: int, embedder: Embedder, *, board_id: str = BOARD) -> LoadedBoard:
+    """A board of so many nodes, from an earlier run where there is one.
+
+    Args:
+        context: The run.
+        size: How many nodes.
+        embedder: The model of its vectors.
+        board_id: What the board is called; ids of nodes depend on it.
+    """
+    name = f"{'board' if board_id == BOARD else board_id}-{size}-{_digest(context, embedder)}"
     path, facts = WORK / f"{name}.db", WORK / f"{name}.json"
     if not (path.is_file() and facts.is_file()):
-        _load(context, size, embedder, path, facts)
+        _load(context, size, embedder, path, facts, board_id)
     known = json.loads(facts.read_text("utf-8"))
     return LoadedBoard(size, path, known["ids"], known["seconds"])
 
@@ -71,13 +78,13 @@ def _digest(context: Context, embedder: Embedder) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _load(context: Context, size: int, embedder: Embedder, path: Path, facts: Path) -> None:
+def _load(context: Context, size: int, embedder: Embedder, path: Path, facts: Path, board_id: str) -> None:
     nodes = iter(synthetic.board(context, size))
     making = context.scratch / path.name
     started = time.monotonic()
     with opened(making, embedder, create=True) as container, context.progress(f"loading a board of {size} nodes", size) as advance:
-        make_boards(container, [BOARD])
-        writer = Writer(calling(container, make_agent(container, "loader")), {})
+        make_boards(container, [board_id])
+        writer = Writer(calling(container, make_agent(container, "loader", [board_id])), {}, board_id=board_id)
         number = 0
         while some := list(islice(nodes, _PER_SESSION)):
             number += 1

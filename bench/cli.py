@@ -6,17 +6,13 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from bench import aims, machine, report
-from bench.context import ROOT, WORK, Context, Part, Skipped, default_data
+from bench import report
+from bench.context import ROOT, WORK, Context, default_data
 from bench.parts import NAMES, runner
-from pulse_kg import __version__
-
-_FORMAT = 1
+from bench.run import run_parts
 
 _EPILOG = """\
 parts:
@@ -42,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     WORK.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=WORK) as scratch:
         context = Context(options.quick, options.data, Path(scratch))
-        made, parts = _run(context, names, options.calm)
+        made, parts = run_parts(context, {name: NAMES[name] for name in names}, runner, options.calm)
     path: Path = options.output or (report.LATEST if whole else report.LOCAL)
     report.write(made, path)
     if options.json:
@@ -51,35 +47,6 @@ def main(arguments: Sequence[str]) -> int:
         report.show(made, parts)
     print(f"Written to {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}", file=sys.stderr)
     return 0
-
-
-def _run(context: Context, names: Sequence[str], patience: float) -> tuple[dict[str, Any], dict[str, Part]]:
-    made: dict[str, Any] = {
-        "format": _FORMAT,
-        "made_at": machine.now(),
-        "pulse_kg": __version__,
-        "revision": machine.revision(ROOT),
-        "quick": context.quick,
-        "machine": machine.facts(context.scratch),
-    }
-    parts: dict[str, Part] = {}
-    skipped: dict[str, str] = {}
-    noise: dict[str, Any] = {}
-    seconds: dict[str, float] = {}
-    for number, name in enumerate(names, 1):
-        print(f"[{number}/{len(names)}] {name}: {NAMES[name]}", file=sys.stderr)
-        if patience and not machine.calm(patience):
-            print(f"  the machine was not quiet for {patience:.0f} s; measuring all the same", file=sys.stderr)
-        before, started = machine.noise(), time.monotonic()
-        try:
-            parts[name] = runner(name)(context)
-        except Skipped as reason:
-            skipped[name] = str(reason)
-            continue
-        seconds[name] = round(time.monotonic() - started, 1)
-        noise[name] = {"before": before, "after": machine.noise()}
-    figures = {name: {**part.figures, "notes": part.notes} for name, part in parts.items()}
-    return {**made, "aims": aims.judged(figures), "parts": figures, "skipped": skipped, "seconds": seconds, "noise": noise}, parts
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def write(report: Mapping[str, Any], path: Path) -> None:
 
 def show(report: Mapping[str, Any], parts: Mapping[str, Part]) -> None:
     """Prints the report on standard output."""
-    console = Console() if Console().is_terminal else Console(width=_TERMINAL_WIDTH)
+    console = _console()
     machine = report["machine"]
     facts: list[tuple[Any, ...]] = [
         (name.replace("_", " "), f"{v['p50']} ({v['min']} to {v['max']})" if isinstance(v, dict) else str(v)) for name, v in machine.items()
@@ -47,6 +47,17 @@ def show(report: Mapping[str, Any], parts: Mapping[str, Part]) -> None:
         console.print(Text(f"{name}: skipped, {reason}", style="yellow"))
     _print(console, Table("Aims", ("what", "aim", "is", "met"), [(a["what"], a["aim"], a["is"], _met(a)) for a in report["aims"]]))
     _print(console, _noise_table(report["noise"], report["seconds"]))
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Prints tables on standard output."""
+    console = _console()
+    for table in tables:
+        _print(console, table)
+
+
+def _console() -> Console:
+    return Console() if Console().is_terminal else Console(width=_TERMINAL_WIDTH)
 
 
 def _met(aim: Mapping[str, Any]) -> str:
