@@ -74,7 +74,14 @@ class Running:
 
 @contextmanager
 def running(
-    function: str, environment: Mapping[str, str], *, log: Path, timeout_seconds: int = 29, memory_mb: int = 1024, layers: Path = LAYERS
+    function: str,
+    environment: Mapping[str, str],
+    *,
+    log: Path,
+    timeout_seconds: int = 29,
+    memory_mb: int = 1024,
+    layers: Path = LAYERS,
+    code: Path | None = None,
 ) -> Iterator[Running]:
     """Runs a function until the context ends.
 
@@ -85,10 +92,12 @@ def running(
         timeout_seconds: After which the emulator ends a call.
         memory_mb: What it is told to have; nothing enforces it here.
         layers: The built layers.
+        code: Another folder of the handler.
 
     Raises:
         EmulatorError: Something of it is missing.
     """
+    code = code or ROOT / "functions" / function
     with tempfile.TemporaryDirectory() as scratch:
         program = _program(Path(scratch))
         port, api_port = _free_ports(2)
@@ -100,23 +109,21 @@ def running(
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_seconds),
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
-            "PYTHONPATH": os.pathsep.join(str(path) for path in _paths(function, layers)),
+            "PYTHONPATH": os.pathsep.join(str(path) for path in _paths(function, code, layers)),
             **environment,
         }
         with log.open("wb") as output:
             started = time.perf_counter()
-            process = subprocess.Popen(
-                command, env=variables, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT / "functions" / function, start_new_session=True
-            )
+            process = subprocess.Popen(command, env=variables, stdout=output, stderr=subprocess.STDOUT, cwd=code, start_new_session=True)
             try:
                 yield Running(port, log, started)
             finally:
                 _end(process)
 
 
-def _paths(function: str, layers: Path) -> list[Path]:
+def _paths(function: str, code: Path, layers: Path) -> list[Path]:
     names = FUNCTION_LAYERS["embed" if function == "embed" else "tool"]
-    paths = [ROOT / "functions" / function, *(layers / name / "python" for name in names)]
+    paths = [code, *(layers / name / "python" for name in names)]
     for path in paths:
         if not path.is_dir():
             raise EmulatorError(f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path} is missing. Run: make build")

@@ -37,13 +37,16 @@ class Invoked:
     warm_ms: tuple[float, ...]
 
 
-def function_environment(function: str, environment: Mapping[str, str], *, stack_file: Path = STACK_FILE) -> dict[str, str]:
+def function_environment(
+    function: str, environment: Mapping[str, str], *, stack_file: Path = STACK_FILE, layers: Path = LAYERS
+) -> dict[str, str]:
     """A function's variables: those of the local servers where they are up, over them the caller's own.
 
     Args:
         function: Its name.
         environment: The caller's; of it what begins with AWS_ and PULSE_KG_, the key excepted.
         stack_file: Of the local servers.
+        layers: The built layers.
     """
     variables = {"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "POWERTOOLS_TRACE_DISABLED": "true"}
     if stack_file.is_file():
@@ -51,7 +54,7 @@ def function_environment(function: str, environment: Mapping[str, str], *, stack
         variables |= dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     variables |= {name: value for name, value in environment.items() if name.startswith(_PASSED) and name not in _NOT_PASSED}
     if function == "embed":
-        variables |= {"PULSE_KG_EMBEDDER": "minilm", "PULSE_KG_MODEL_DIR": str(LAYERS / "model" / "model")}
+        variables |= {"PULSE_KG_EMBEDDER": "minilm", "PULSE_KG_MODEL_DIR": str(layers / "model" / "model")}
     return variables
 
 

@@ -4,9 +4,10 @@
     build/layers/edge           Powertools: all that a function needs beside the package to start
     build/layers/dependencies   pydantic and the drivers of the stores
     build/layers/model          onnxruntime, numpy, tokenizers and the built model, for the embedding function
+    build/layers/*.zip          each of them, packed: what is deployed
 
-The wheels are those of the functions' system, not of this machine. Modules of Python 3.11 are compiled here: a function can't write to its
-layers, and would compile everything at each cold start.
+A layer whose parts did not change is neither built nor packed again. The wheels are those of the functions' system, not of this machine.
+Modules of Python 3.11 are compiled here: a function can't write to its layers, and would compile everything at each cold start.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import hashlib
+import json
 import os
 import platform
 import py_compile
@@ -22,7 +24,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+import zipfile
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -49,6 +52,9 @@ _OLD_GLIBC, _NEW_GLIBC = 26, 34
 _EDGE: Final = frozenset({"aws-lambda-powertools", "jmespath", "typing-extensions"})
 _MODEL: Final = frozenset({"numpy", "onnxruntime", "tokenizers"})
 """Of the lock's packages those that run the model; the others are for downloads, which the layer never makes."""
+
+_NEVER_IMPORTED: Final = frozenset({"grpcio", "opensearch-protobufs", "protobuf"})
+"""The lock has them because opensearch-py asks for them; it speaks no gRPC unless it is told to, and they are a third of the layer."""
 
 _SERVICES: Final = frozenset({"dynamodb", "lambda", "sqs", "ssm", "sts"})
 """What of AWS the functions call; botocore describes four hundred services in 25 MB."""
@@ -130,7 +136,7 @@ def build(target: Target, folder: Path = LAYERS, *, only: Collection[str] = NAME
     if "edge" in only:
         _built(folder / "edge", locked(functions, _EDGE.__contains__), target, "3.11")
     if "dependencies" in only:
-        _built(folder / "dependencies", locked(functions, lambda name: name not in _EDGE), target, "3.11")
+        _built(folder / "dependencies", locked(functions, lambda name: name not in _EDGE | _NEVER_IMPORTED), target, "3.11")
     if "model" in only:
         _built(folder / "model", locked(model, _MODEL.__contains__), target, target.embed_python, _copy_model)
     if "core" in only:
@@ -167,27 +173,54 @@ def prune(folder: Path) -> None:
     for pattern in _UNUSED_NAMES:
         for path in list(folder.rglob(pattern)):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    for service in (folder / "botocore" / "data").glob("*/"):
+    data = folder / "botocore" / "data"
+    for service in data.glob("*/"):
         if service.is_dir() and service.name not in _SERVICES:
             shutil.rmtree(service)
+    if (data / "endpoints.json").is_file():
+        _prune_endpoints(data / "endpoints.json")
+
+
+def _prune_endpoints(file: Path) -> None:
+    """Keeps the regions, and the endpoints of the services that are called: the whole is read at each cold start, 1.2 MB."""
+    endpoints = json.loads(file.read_text(encoding="utf-8"))
+    for partition in endpoints["partitions"]:
+        partition["services"] = {name: known for name, known in partition["services"].items() if name in _SERVICES}
+    file.write_text(json.dumps(endpoints), encoding="utf-8")
 
 
 def _built(layer: Path, lock: str, target: Target, python: str, more: Callable[[Path], None] | None = None) -> None:
-    """Fills a layer unless it was filled from the same."""
-    facts = [Path(__file__).read_text(encoding="utf-8"), lock, target.architecture, python, *target.platforms(python)]
-    made = hashlib.sha256("\n".join(facts).encode()).hexdigest()
+    """Fills a layer with the packages of a lock, and with more."""
+
+    def fill() -> None:
+        _install(layer / "python", lock, target.platforms(python), python)
+        prune(layer / "python")
+        _compile(layer, python)
+        if more is not None:
+            more(layer)
+
+    _filled(layer, [lock, target.architecture, python, *target.platforms(python)], fill)
+
+
+def _filled(layer: Path, facts: Sequence[str], fill: Callable[[], None]) -> None:
+    """Fills a layer and packs it, unless it was filled from the same facts."""
+    made = hashlib.sha256("\n".join([Path(__file__).read_text(encoding="utf-8"), *facts]).encode()).hexdigest()
     stamp = layer.with_suffix(".made")
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == made:
         return
     stamp.unlink(missing_ok=True)
     shutil.rmtree(layer, ignore_errors=True)
-    _install(layer / "python", lock, target.platforms(python), python)
-    prune(layer / "python")
-    _compile(layer, python)
-    if more is not None:
-        more(layer)
+    fill()
     _stamp_times(layer)
+    pack(layer, layer.with_suffix(".zip"))
     stamp.write_text(made, encoding="utf-8")
+
+
+def pack(layer: Path, into: Path) -> None:
+    """Packs a layer: the same bytes for the same files, so that an upload is only made where something changed."""
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(path for path in layer.rglob("*") if path.is_file()):
+            packed.write(path, path.relative_to(layer))
 
 
 def _install(folder: Path, lock: str, platforms: list[str], python: str) -> None:
@@ -215,12 +248,16 @@ def _copy_model(layer: Path) -> None:
 
 
 def _core(layer: Path) -> None:
-    shutil.rmtree(layer, ignore_errors=True)
-    # The command line brings libraries of its own; `minilm_build` is for the build alone.
-    ignored = shutil.ignore_patterns("__pycache__", "cli", "minilm_build.py")
-    shutil.copytree(ROOT / "layers" / "core" / "python" / "pulse_kg", layer / "python" / "pulse_kg", ignore=ignored)
-    _compile(layer, "3.11")
-    _stamp_times(layer)
+    package = ROOT / "layers" / "core" / "python" / "pulse_kg"
+
+    def fill() -> None:
+        # The command line brings libraries of its own; `minilm_build` is for the build alone.
+        ignored = shutil.ignore_patterns("__pycache__", "cli", "minilm_build.py")
+        shutil.copytree(package, layer / "python" / "pulse_kg", ignore=ignored)
+        _compile(layer, "3.11")
+
+    sources = sorted(path for path in package.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    _filled(layer, [f"{path.relative_to(package)} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sources], fill)
 
 
 def _compile(layer: Path, python: str) -> None:

@@ -1,6 +1,7 @@
 """Functions as Lambda runs them: AWS's emulator of its runtime around the built layers, and nothing else on the path.
 
-The layers are built once into build/test-layers, some 70 MB to fetch; the one with the model is left out, where it was not built already.
+The layers are built once into build/trial, some 40 MB to fetch. The functions have an embedded store here; with the served ones they run
+in tests/integration/test_deployed_functions.py.
 """
 
 from __future__ import annotations
@@ -12,31 +13,23 @@ from typing import Any
 
 import pytest
 
-from infra.deploy.emulator import RUNTIME, SAM, Running, running
+from infra.deploy.emulator import Running, running
 from infra.deploy.events import event_of
 from infra.deploy.invoke import function_environment
-from infra.deploy.layers import LAYERS, ROOT, build, this_machine
 from pulse_kg.adapters.embedding.hashing import HashingEmbedder
 from pulse_kg.bootstrap import open_container
 from pulse_kg.settings import Settings
 from pulse_kg.usecases.boards import create_board
 from pulse_kg.usecases.identity import create_agent
+from tests.support.deployment import need_lambda, tool_layers
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(
-        not (SAM / "bin" / "sam").exists() or not (RUNTIME / "bin" / "python").exists(),
-        reason="the emulator of Lambda is not installed: make functions-setup",
-    ),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def layers() -> Path:
-    folder = ROOT / "build" / "test-layers"
-    build(this_machine(), folder, only=("core", "edge", "dependencies"))
-    return folder
+    need_lambda()
+    return tool_layers()
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +101,3 @@ def test_a_wrong_variable_of_the_deployment_is_no_fault_of_the_caller(layers: Pa
     assert (answer["statusCode"], body(answer)["error"]["code"]) == (500, "internal_error")
     assert "PULSE_KG_SESSION_TTL_SECONDS" not in answer["body"]
     assert "PULSE_KG_SESSION_TTL_SECONDS" in (tmp_path / "log").read_text(encoding="utf-8")
-
-
-@pytest.mark.skipif(not (LAYERS / "model" / "model" / "model.onnx").is_file(), reason="the layer of the model is not built: make build")
-def test_the_embedding_function_fits_its_model_beside_its_layers(tmp_path: Path) -> None:
-    stamp = (LAYERS / "model").glob("python/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so")
-    if not list(stamp):
-        pytest.skip("the layer of the model is built for another machine")
-    build(this_machine(), only=("core", "edge"))
-    with running("embed", environment("embed", {}), log=tmp_path / "log") as function:
-        answer = function.invoke(event_of("embed"))
-    assert answer["model"]["dimension"] == 384
-    assert len(answer["vectors"]) == 2

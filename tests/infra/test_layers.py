@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from infra.deploy.layers import FUNCTION_LAYERS, MAX_UNZIPPED_BYTES, Target, check_sizes, locked, prune, size_of, this_machine
+from infra.deploy.layers import FUNCTION_LAYERS, MAX_UNZIPPED_BYTES, Target, check_sizes, locked, pack, prune, size_of, this_machine
 
 LOCK = """\
 # This file was made by a tool.
@@ -48,13 +51,34 @@ def test_the_local_emulator_gets_wheels_of_this_machine() -> None:
 
 
 def test_what_no_function_uses_is_left_out(tmp_path: Path) -> None:
-    kept = ["botocore/data/dynamodb/service-2.json.gz", "botocore/data/endpoints.json", "numpy/core.py", "x/testing/a.py"]
+    kept = ["botocore/data/dynamodb/service-2.json.gz", "numpy/core.py", "x/testing/a.py"]
     dropped = ["botocore/data/ec2/service-2.json.gz", "numpy/tests/test_a.py", "numpy/core.pyi", "x/__pycache__/a.pyc", "bin/tool"]
     for name in (*kept, *dropped):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x")
     prune(tmp_path)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)
+
+
+def test_of_aws_s_endpoints_those_stay_that_are_called(tmp_path: Path) -> None:
+    file = tmp_path / "botocore" / "data" / "endpoints.json"
+    file.parent.mkdir(parents=True)
+    partition = {"partition": "aws", "regions": {"us-east-1": {}}, "services": {"dynamodb": {"endpoints": {}}, "ec2": {"endpoints": {}}}}
+    file.write_text(json.dumps({"version": 3, "partitions": [partition]}))
+    prune(tmp_path)
+    (left,) = json.loads(file.read_text())["partitions"]
+    assert left == {**partition, "services": {"dynamodb": {"endpoints": {}}}}
+
+
+def test_a_layer_of_the_same_files_is_packed_to_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        for path in ("python/b.py", "python/a.py"):
+            (tmp_path / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / path).write_text(path)
+            os.utime(tmp_path / name / path, (1_600_000_000, 1_600_000_000))
+        pack(tmp_path / name, tmp_path / f"{name}.zip")
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    assert zipfile.ZipFile(tmp_path / "one.zip").namelist() == ["python/a.py", "python/b.py"]
 
 
 def test_a_function_that_would_not_fit_stops_the_build() -> None:

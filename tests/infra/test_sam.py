@@ -12,11 +12,14 @@ import pytest
 
 from infra.deploy.emulator import SAM
 from tests.infra.template import ROOT, folder_of, functions
+from tests.support.deployment import need_lambda
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (SAM / "bin" / "sam").exists(), reason="the SAM CLI is not installed: make functions-setup"),
-]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _installed() -> None:
+    need_lambda()
 
 
 def run(*command: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -43,8 +46,9 @@ def test_sam_takes_the_template(tmp_path: Path) -> None:
 def test_sam_builds_every_function_without_a_container_engine(tmp_path: Path) -> None:
     shutil.copy(ROOT / "template.yaml", tmp_path)
     shutil.copytree(ROOT / "functions", tmp_path / "functions", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "build" / "layers").mkdir(parents=True)
     for name in ("core", "edge", "dependencies", "model"):
-        (tmp_path / "build" / "layers" / name / "python").mkdir(parents=True)
+        (tmp_path / "build" / "layers" / f"{name}.zip").write_bytes(b"")
     ran = run("sam", "build", cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     made = {path.name for path in (tmp_path / ".aws-sam" / "build").iterdir() if path.is_dir()}

@@ -92,9 +92,16 @@ def test_a_caller_s_key_is_all_that_a_tool_may_look_up_in_the_identity_table() -
     assert statement["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["key#*", "agent#*"]}}
 
 
-def test_only_a_commit_and_the_relay_may_write_boards_graph_and_vectors() -> None:
-    for policy in ("BoardsWritePolicy", "GraphWritePolicy", "VectorsWritePolicy", "EventsPolicy"):
-        assert {name for name in FUNCTIONS if policy in attached(name)} == {"CommitConsolidationFunction", "OutboxRelayFunction"}
+def test_only_a_commit_the_relay_and_the_tick_may_write_boards_graph_and_vectors() -> None:
+    finishing = {"CommitConsolidationFunction", "OutboxRelayFunction"}
+    for policy, allowed in (
+        ("BoardsWritePolicy", finishing | {"DecayTickFunction"}),
+        ("GraphWritePolicy", finishing | {"DecayTickFunction"}),
+        ("VectorsWritePolicy", finishing),
+        ("EventsPolicy", finishing),
+        ("HitsPolicy", {"QueryNaturalFunction"}),
+    ):
+        assert {name for name in FUNCTIONS if policy in attached(name)} == allowed
 
 
 def test_the_embedding_function_may_reach_no_store() -> None:
@@ -178,7 +185,7 @@ def test_the_layers_of_each_function_are_those_whose_size_the_build_checks() -> 
         layers = tuple(layer["Ref"].removesuffix("Layer").lower() for layer in properties["Layers"])
         assert layers == FUNCTION_LAYERS["embed" if name == "EmbedFunction" else "tool"]
     assert {layer["ContentUri"] for layer in of_type("AWS::Serverless::LayerVersion").values()} == {
-        f"build/layers/{name}/" for name in ("core", "edge", "dependencies", "model")
+        f"build/layers/{name}.zip" for name in ("core", "edge", "dependencies", "model")
     }
 
 
