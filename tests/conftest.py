@@ -1,9 +1,12 @@
-"""Starts the local servers before the first test, if any test needs them."""
+"""Starts the local servers before the first test, if any test needs them; leaves nothing of one test to the next."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from pulse_kg.adapters.aws import aws_session
 from tests.support import local_stack
 
 NEEDS = "served"
@@ -16,6 +19,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         capture = session.config.pluginmanager.getplugin("capturemanager")
         with capture.global_and_fixture_disabled():
             local_stack.start()
+
+
+@pytest.fixture(autouse=True)
+def _a_session_of_the_driver_is_of_one_test() -> Iterator[None]:
+    """It keeps credentials, and whatever a test put between the driver and AWS."""
+    yield
+    aws_session.cache_clear()
 
 
 def pytest_sessionfinish() -> None:

@@ -52,6 +52,7 @@ class Stage:
         sessions: What a session is to ada → its id.
         own_node: A node of alpha.
         far_node: A node of beta.
+        own_constraint: A Constraint of alpha.
         twin: A candidate id that another session of ada has, and her open one has not.
     """
 
@@ -60,6 +61,7 @@ class Stage:
     sessions: Mapping[str, str]
     own_node: str
     far_node: str
+    own_constraint: str
     twin: str = "cand_003"
 
     def good(self, tool: str) -> dict[str, Any]:
@@ -101,6 +103,27 @@ class Stage:
             },
             "abort_consolidation": {"session_id": session_id},
         }
+        return good[tool] if tool in good else self.good_question(tool)
+
+    def good_question(self, tool: str) -> dict[str, Any]:
+        """The same for a tool that reads."""
+        on, node = {"board_id": "alpha"}, {"board_id": "alpha", "node_id": self.own_node}
+        span = {"since": "2025-01-01T00:00:00Z", "until": "2027-01-01T00:00:00Z"}
+        good: dict[str, dict[str, Any]] = {
+            "get_decision_history": {**on, "topic": "calls", "limit": 5, "since": span["since"]},
+            "get_related_context": {**node, "edge_types": ["supersedes"], "direction": "both", "max_depth": 2, "limit": 5},
+            "get_supersedence_chain": {**node, "max_depth": 5},
+            "find_contradictions": {**node, "limit": 5, "include_resolved": True},
+            "find_similar_decisions": {**on, "query": "calls", "limit": 5},
+            "explain_constraint": {**on, "node_id": self.own_constraint},
+            "list_alternatives": node,
+            "get_learning_from_bugs": {**on, "area": "calls", "limit": 5},
+            "query_global": {"query": "calls", "limit": 5},
+            "query_natural": {**on, "query": "calls", **span, "limit": 5},
+            "schema_info": on,
+            "verify_grounding": {**on, "answer_text": "Calls end.", "retrieved_nodes": [self.own_node]},
+            "query_reflective": {**on, "query": "calls", "limit": 5},
+        }
         return good[tool]
 
     def faults(self, tool: str, name: str, arguments: object, *, status: int, code: str, paths: tuple[str, ...] = ()) -> list[str]:
@@ -141,7 +164,8 @@ def stage() -> Iterator[Stage]:
         world.clock.advance(seconds=3_600)
         old = ada.begin("spec_002")
         old.decide("Calls end after an hour", "Nothing may run longer.")
-        own_node = old.commit()["applied"]["added"][0]["node_id"]
+        old.add("Constraint", "A call takes a minute at most")
+        own_node, own_constraint = (a["node_id"] for a in old.commit()["applied"]["added"])
         far = eve.begin("spec_003", board_id="beta")
         far.decide(f"{CANARY} title", f"{CANARY} body", rationale=f"{CANARY} rationale")
         far_node = far.commit()["applied"]["added"][0]["node_id"]
@@ -167,7 +191,7 @@ def stage() -> Iterator[Stage]:
             "aborted": aborted.session_id,
             "committed": old.session_id,
         }
-        yield Stage(world, ada, sessions, own_node, far_node)
+        yield Stage(world, ada, sessions, own_node, far_node, own_constraint)
 
 
 def test_the_arguments_that_the_table_starts_from_are_good_ones(stage: Stage) -> None:
@@ -176,13 +200,15 @@ def test_the_arguments_that_the_table_starts_from_are_good_ones(stage: Stage) ->
         agent = world.agent()
         first = agent.begin()
         first.decide("Calls end after an hour", "Nothing may run longer.")
-        node_id = first.commit()["applied"]["added"][0]["node_id"]
+        first.add("Constraint", "A call takes a minute at most")
+        node_id, constraint = (a["node_id"] for a in first.commit()["applied"]["added"])
         session = agent.begin()
         session.decide("Calls end after a minute", "Nothing may run longer.")
         session.decide("Calls are logged")
-        here = Stage(world, agent, {"open": session.session_id}, node_id, "")
-        for tool in TOOLS[:-1]:
-            agent.call(tool, **here.good(tool))
+        here = Stage(world, agent, {"open": session.session_id}, node_id, "", constraint)
+        for tool in TOOLS:
+            if tool != "abort_consolidation":  # it was committed by then
+                agent.call(tool, **here.good(tool))
 
 
 # What the schema says.
@@ -198,7 +224,7 @@ def test_no_argument_takes_what_it_is_not_made_for(stage: Stage, tool: str, argu
     found = []
     for name, value in OF_NO_USE[argument.kind].items():
         status, code, path = 422, _code(argument), argument.path
-        if argument.path == "body" and value is TWENTY_MB:
+        if argument.path in {"body", "answer_text"} and value is TWENTY_MB:
             status, code, path = 413, "payload_too_large", ""
         paths = (path,) if path else ()
         found += stage.faults(

@@ -113,12 +113,12 @@ def test_vectors_that_were_lost_or_are_of_no_node_are_put_right_by_a_reindex(ser
     lost, kept = (entry["node_id"] for entry in served.filled()["applied"]["added"])
     store = opened_store(served.endpoints)
     index = f"{served.endpoints.table_prefix}nodes"
-    found = store.search.request("POST", "/_mget", {"docs": [{"_index": index, "_id": f"web:{kept}", "routing": "web"}]})
+    found = store.index_client.request("POST", "/_mget", {"docs": [{"_index": index, "_id": f"web:{kept}", "routing": "web"}]})
     stray = {**found["docs"][0]["_source"], "node_id": "dec_stray"}
     query = {"routing": "web", "refresh": "true"}
     of_its_commit = {"version": "1", "version_type": "external_gte"}
-    store.search.request("DELETE", f"/{index}/_doc/web:{lost}", params={**query, **of_its_commit})
-    store.search.request("PUT", f"/{index}/_doc/web:dec_stray", stray, params=query)
+    store.index_client.request("DELETE", f"/{index}/_doc/web:{lost}", params={**query, **of_its_commit})
+    store.index_client.request("PUT", f"/{index}/_doc/web:dec_stray", stray, params=query)
     store.close()
     wrong = served.run("verify", "--json")
     assert (wrong.code, len(wrong.json["boards"][0]["findings"])) == (1, 2)
@@ -137,7 +137,7 @@ def test_a_new_index_takes_the_place_of_the_old_one(served: Served) -> None:
     assert (done["old_index"], done["index"]) == (f"{name}_1", f"{name}_2")
     assert served.done("verify")["clean"] is True
     store = opened_store(served.endpoints)
-    store.search.request("DELETE", f"/{name}_2")
+    store.index_client.request("DELETE", f"/{name}_2")
     store.close()
 
 

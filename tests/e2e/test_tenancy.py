@@ -20,8 +20,10 @@ from tests.support.world import Agent, Consolidation, World, opened
 MARK = {"alpha": "zirconium", "beta": "palladium"}
 """What stands in every text of a board, and nowhere else."""
 
-SCHEMAS = {tool.name: tool.spec.input_schema for tool in all_tools()}
-FLAGS = {tool.name: tool.flag for tool in all_tools()}
+SESSION_TOOLS = [tool for tool in all_tools() if tool.flag.startswith("kg.session.")]
+"""Those that read have canaries of their own."""
+SCHEMAS = {tool.name: tool.spec.input_schema for tool in SESSION_TOOLS}
+FLAGS = {tool.name: tool.flag for tool in SESSION_TOOLS}
 
 
 @dataclass

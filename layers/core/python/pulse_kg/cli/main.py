@@ -40,6 +40,7 @@ _COMMANDS = {
     "verify": Lazy(f"{_HERE}.maintenance:verify", "Check that stores and audit log agree."),
     "reindex": Lazy(f"{_HERE}.maintenance:reindex", "Make the vectors of a board anew from its nodes' texts."),
     "relay": Lazy(f"{_HERE}.maintenance:relay", "Finish commits that were left behind, and send their events."),
+    "tick": Lazy(f"{_HERE}.maintenance:tick", "Compute the relevance of all nodes for now, with the hits that were counted."),
     "rebuild": Lazy(f"{_HERE}.maintenance:rebuild", "Make a store anew from the audit log of another."),
     "export": Lazy(f"{_HERE}.export:export", "Write a board as JSON lines or GraphML."),
     "up": Lazy(f"{_HERE}.stack:up", "Start the local servers (in a checkout)."),

@@ -1,4 +1,4 @@
-"""`pulse-kg verify`, `rebuild`, `reindex` and `relay`: the audit log against the stores, and what is made again from them."""
+"""`pulse-kg verify`, `rebuild`, `reindex`, `relay` and `tick`: the audit log against the stores, and what is made again from them."""
 
 from __future__ import annotations
 
@@ -139,3 +139,26 @@ def relay(ctx: click.Context, seconds: float) -> None:
     failed = [f"{board}: {code}" for board, code in sorted(report["failed"].items())]
     app.answer(report, Table(("what", "number"), rows), *failed)
     ctx.exit(1 if failed else 0)
+
+
+@click.command(cls=Command, examples=("pulse-kg tick", "pulse-kg tick --board web --json"))
+@click.option("--board", "board_id", metavar="BOARD", help="Only this board.")
+@click.option("--seconds", type=click.FloatRange(min=1), default=3_600.0, show_default=True, help="How long it may take.")
+@click.pass_context
+def tick(ctx: click.Context, board_id: str | None, seconds: float) -> None:
+    """Write the hits that were counted into the nodes, and compute the relevance of all nodes for now.
+
+    On AWS a function does it every day. A run that broke off, or whose time was over, is gone on with by the next one. Exits with 1 if a
+    board failed, or another run is under way.
+    """
+    app = ctx.ensure_object(App)
+    container = app.container()
+    if board_id is not None:
+        require_board(board_id, container.boards)
+    report = container.tick(seconds, board_id)
+    rows = [(name, report[name]) for name in ("boards", "nodes", "hits", "left")]
+    notes = [f"{board}: {code}" for board, code in sorted(report["failed"].items())]
+    if report["running"]:
+        notes.append("Another run is under way, and this one did nothing.")
+    app.answer(report, Table(("what", "number"), rows), *notes)
+    ctx.exit(1 if notes else 0)

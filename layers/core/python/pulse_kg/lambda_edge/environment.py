@@ -6,11 +6,14 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from pulse_kg.bootstrap import open_container
+from pulse_kg.bootstrap import key_check, open_container
 from pulse_kg.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pulse_kg.bootstrap import Container
+    from pulse_kg.domain.permissions import Caller
 
 GATEWAY_SECONDS: Final = 28.0
 """API Gateway ends an integration after 29 s; a call is answered before."""
@@ -40,6 +43,21 @@ def container() -> Container:
         StoreUnavailable: A store can't be opened.
     """
     return open_container(settings())
+
+
+def authenticate(api_key: str | None) -> Caller:
+    """The agent of a key, for a function that needs nothing else of the stores.
+
+    Raises:
+        StoreUnavailable: The store does not answer.
+        Unauthorized: There is no such agent.
+    """
+    return _key_check()(api_key)
+
+
+@cache
+def _key_check() -> Callable[[str | None], Caller]:
+    return key_check(settings())
 
 
 def seconds_for(context: Any, *, at_most: float = GATEWAY_SECONDS) -> float:

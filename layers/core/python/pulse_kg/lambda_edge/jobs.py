@@ -1,4 +1,4 @@
-"""Functions that no caller waits for: the outbox's relay, and the keeper of dead letters."""
+"""Functions that no caller waits for: the outbox's relay, the decay tick, and the keeper of dead letters."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
     from pulse_kg.lambda_edge.tool import Handler
+
+TICK_RESERVE_SECONDS = 10.0
+"""What a tick keeps of its function's time for the portion of nodes that it is at."""
 
 _SHOWN = ("id", "type", "source", "subject", "time", "specversion")
 
@@ -39,6 +42,33 @@ def relay_function(container: Callable[[], Relays] | None = None) -> Handler:
         with observed("outbox_relay", context) as seen, time_budget(seconds):
             # What fails is raised: the scheduler tries it again, and the alarm counts it.
             report = dict(opened().relay_outbox(seconds))
+            seen.facts["report"] = report
+            return report
+
+    return handle
+
+
+class Ticks(Protocol):
+    """What the decay tick needs of a container."""
+
+    def tick(self, seconds: float) -> Mapping[str, Any]:
+        """Computes the relevance of all nodes; gives numbers, JSON-ready."""
+        ...
+
+
+def tick_function(container: Callable[[], Ticks] | None = None) -> Handler:
+    """The handler of the scheduled decay tick. Safe to start twice at once: one of the two does nothing.
+
+    Args:
+        container: Opens the stores.
+    """
+    opened = container or environment.container
+
+    def handle(_event: Any, context: Any) -> Any:
+        seconds = environment.seconds_for(context, at_most=float("inf"))
+        with observed("decay_tick", context) as seen, time_budget(seconds):
+            # It ends with the portion that it is at when the time is over, and the next run goes on from there.
+            report = dict(opened().tick(max(0.0, seconds - TICK_RESERVE_SECONDS)))
             seen.facts["report"] = report
             return report
 

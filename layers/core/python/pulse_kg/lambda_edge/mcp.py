@@ -22,6 +22,7 @@ from pulse_kg.mcp.tools import INSTRUCTIONS
 
 if TYPE_CHECKING:
     from pulse_kg.bootstrap import Container
+    from pulse_kg.domain.permissions import Caller
     from pulse_kg.lambda_edge.tool import Handler
     from pulse_kg.ports.functions import FunctionInvoker
 
@@ -32,19 +33,23 @@ _PROBED_BOARD: Final = "default"
 
 
 def mcp_function(
-    *, container: Callable[[], Container] = environment.container, invoker: Callable[[], FunctionInvoker] | None = None
+    *,
+    container: Callable[[], Container] = environment.container,
+    authenticate: Callable[[str | None], Caller] = environment.authenticate,
+    invoker: Callable[[], FunctionInvoker] | None = None,
 ) -> Handler:
     """The handler of ``/mcp``, ``/healthz`` and of tools that are called by their path.
 
     Args:
-        container: Opens the stores: keys are checked here as well, before anything of a request is read.
+        container: Opens the stores, for health, and for tools that run here.
+        authenticate: Tells the agent of a key: keys are checked here as well, before anything of a request is read.
         invoker: Calls the tools' functions; Lambda's by default.
     """
     kept = cache(invoker or _lambda_invoker)
 
     def host(seconds: float) -> ToolHost:
         prefix = os.environ.get(FUNCTION_PREFIX)
-        bounded = BoundedHost(container, seconds)
+        bounded = BoundedHost(container, seconds, authenticate=authenticate)
         return bounded if prefix is None else RemoteToolHost(bounded, kept(), prefix)
 
     def handle(event: Any, context: Any) -> Any:

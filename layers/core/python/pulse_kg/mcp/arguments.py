@@ -133,6 +133,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "model_attributes_type": lambda _: "must be an object",
     "string_too_long": lambda c: f"has more than the allowed {c['max_length']} characters",
     "string_too_short": lambda _: "must not be empty",
+    "too_short": lambda c: f"must have {c['min_length']} or more entries",
     "too_long": lambda c: f"has more than the allowed {c['max_length']} entries",
     "greater_than_equal": lambda c: f"must be {c['ge']} or more",
     "less_than_equal": lambda c: f"must be {c['le']} or less",

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from pulse_kg.mcp.tools.base import Tool
 
 INSTRUCTIONS = (
-    "Pulse KG remembers what a team decided, per board. To record: begin_consolidation, then add_node_candidate and add_edge_candidate "
-    "for each statement, propose_reconciliation to see what the board already has, and commit_consolidation (or abort_consolidation). "
-    "Nothing is visible to others before the commit. An error's message says what to do next; retry only where retryable is true."
+    "Pulse KG remembers what a team decided, per board. To record: begin_consolidation, then add_node_candidate and "
+    "add_edge_candidate for each statement, propose_reconciliation to see what the board already has, and commit_consolidation (or "
+    "abort_consolidation). Nothing is visible to others before the commit. To ask: query_natural for a question in plain words, "
+    "get_decision_history for a topic over time, get_supersedence_chain for what replaced what, find_contradictions, "
+    "list_alternatives, get_related_context for what lies around a node; verify_grounding checks an answer against the nodes that it "
+    "came from. An error's message says what to do next; retry only where retryable is true."
 )
 """What a client is told of the server as a whole."""
 
@@ -24,8 +27,21 @@ TOOL_NAMES: Final = (
     "propose_reconciliation",
     "commit_consolidation",
     "abort_consolidation",
+    "get_decision_history",
+    "get_related_context",
+    "get_supersedence_chain",
+    "find_contradictions",
+    "find_similar_decisions",
+    "explain_constraint",
+    "list_alternatives",
+    "get_learning_from_bugs",
+    "query_global",
+    "query_natural",
+    "schema_info",
+    "verify_grounding",
+    "query_reflective",
 )
-"""Every tool, without the prefix, in the order of a session; each is a module of this package."""
+"""Every tool, without the prefix: those that write in the order of a session, then those that read; each is a module of this package."""
 
 
 @cache
