@@ -116,24 +116,22 @@ def _one_of_each_reading_one(world: World, agent: Agent) -> dict[str, dict[str, 
     story = retry_story(world)
     board = {"board_id": "alpha"}
     decided = {**board, "node_id": story["backoff"]}
-    return {
-        name: agent.call(name, **arguments)
-        for name, arguments in {
-            "get_decision_history": {**board, "topic": "webhook retries"},
-            "get_related_context": decided,
-            "get_supersedence_chain": decided,
-            "find_contradictions": board,
-            "find_similar_decisions": {**board, "query": "webhook retries"},
-            "explain_constraint": {**board, "node_id": story["timeout"]},
-            "list_alternatives": decided,
-            "get_learning_from_bugs": {**board, "area": "webhook delivery"},
-            "query_global": {"query": "webhook retries"},
-            "query_natural": {**board, "query": "Why do webhook retries wait?"},
-            "schema_info": board,
-            "verify_grounding": {**board, "answer_text": "Retries wait with jitter.", "retrieved_nodes": [story["backoff"]]},
-            "query_reflective": {**board, "query": "Why do webhook retries wait?"},
-        }.items()
+    questions: dict[str, dict[str, Any]] = {
+        "get_decision_history": {**board, "topic": "webhook retries"},
+        "get_related_context": decided,
+        "get_supersedence_chain": decided,
+        "find_contradictions": board,
+        "find_similar_decisions": {**board, "query": "webhook retries"},
+        "explain_constraint": {**board, "node_id": story["timeout"]},
+        "list_alternatives": decided,
+        "get_learning_from_bugs": {**board, "area": "webhook delivery"},
+        "query_global": {"query": "webhook retries"},
+        "query_natural": {**board, "query": "Why do webhook retries wait?"},
+        "schema_info": board,
+        "verify_grounding": {**board, "answer_text": "Retries wait with jitter.", "retrieved_nodes": [story["backoff"]]},
+        "query_reflective": {**board, "query": "Why do webhook retries wait?"},
     }
+    return {name: agent.call(name, **arguments) for name, arguments in questions.items()}
 
 
 @tools
