@@ -109,7 +109,7 @@ def running(
             "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",
             "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_seconds),
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
-            "PYTHONPATH": os.pathsep.join(str(path) for path in _paths(function, code, layers)),
+            "PYTHONPATH": os.pathsep.join(map(str, (code, _opt(Path(scratch), function, layers)))),
             **environment,
         }
         with log.open("wb") as output:
@@ -121,13 +121,17 @@ def running(
                 _end(process)
 
 
-def _paths(function: str, code: Path, layers: Path) -> list[Path]:
-    names = FUNCTION_LAYERS["embed" if function == "embed" else "tool"]
-    paths = [code, *(layers / name / "python" for name in names)]
-    for path in paths:
-        if not path.is_dir():
-            raise EmulatorError(f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path} is missing. Run: make build")
-    return paths
+def _opt(scratch: Path, function: str, layers: Path) -> Path:
+    """A function's layers in one folder, by links, as Lambda unpacks them over each other into /opt/python."""
+    python = scratch / "python"
+    (python / "__pycache__").mkdir(parents=True)
+    for name in FUNCTION_LAYERS["embed" if function == "embed" else "tool"]:
+        layer = layers / name / "python"
+        if not layer.is_dir():
+            raise EmulatorError(f"{layer.relative_to(ROOT) if layer.is_relative_to(ROOT) else layer} is missing. Run: make build")
+        for path in (*layer.glob("[!_]*"), *layer.glob("_[!_]*"), *layer.glob("__pycache__/*")):
+            (python / path.relative_to(layer)).symlink_to(path.resolve())
+    return python
 
 
 def _program(scratch: Path) -> Path:

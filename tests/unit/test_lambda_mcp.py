@@ -209,3 +209,18 @@ def test_the_endpoint_loads_no_tool_and_no_driver_before_it_is_asked() -> None:
     code = "import sys; from pulse_kg.lambda_edge.mcp import mcp_function; mcp_function(); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(package)}, capture_output=True, text=True, check=True)
     assert HEAVY.isdisjoint(ran.stdout.split())
+
+
+@pytest.mark.parametrize(("variables", "before"), [({"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001"}, False), ({}, True)])
+def test_garbage_is_not_looked_for_before_the_first_call_on_lambda_is_over(variables: dict[str, str], before: bool) -> None:
+    code = (
+        "import gc; from pulse_kg.lambda_edge.observed import observed; before = gc.isenabled()\n"
+        "with observed('mcp', None): print(before, gc.isenabled())\n"
+        "print(gc.isenabled())"
+    )
+    package = Path(pulse_kg.__file__).parents[1]
+    ran = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(package), **variables}, capture_output=True, text=True, check=True
+    )
+    lines = [line for line in ran.stdout.splitlines() if not line.startswith("{")]
+    assert lines == [f"{before} {before}", "True"]

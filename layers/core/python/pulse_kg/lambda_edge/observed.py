@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import time
@@ -64,6 +65,9 @@ def observed(function: str, context: Any, *, correlation_id: str | None = None) 
         milliseconds = round((time.perf_counter() - begun) * 1000, 1)
         log.info("call", extra={"code": seen.code or "ok", "duration_ms": milliseconds, "cold_start": cold, **seen.facts})
         _count(function, seen, milliseconds, cold=cold)
+        if cold and not gc.isenabled():
+            gc.freeze()  # what a cold start made stays
+            gc.enable()
 
 
 @cache
