@@ -122,6 +122,7 @@ def test_vectors_that_were_lost_or_are_of_no_node_are_put_right_by_a_reindex(ser
     store.close()
     wrong = served.run("verify", "--json")
     assert (wrong.code, len(wrong.json["boards"][0]["findings"])) == (1, 2)
+    assert "pulse-kg reindex BOARD" in served.run("verify").out
 
     assert served.done("reindex", "web") == {"board_id": "web", "vectors": 2, "removed": 1}
 

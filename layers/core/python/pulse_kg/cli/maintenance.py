@@ -62,7 +62,11 @@ def _wrong(app: App, boards: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     more = [f"and {len(findings) - _SHOWN} more; --json shows up to {_MOST} of a board"] if len(findings) > _SHOWN else []
     path = app.settings.sqlite_path
-    stores = ("STORE", "STORE") if path is None else (f"sqlite:{path}", f"sqlite:{path.with_name('rebuilt.db')}")
+    if path is None:
+        more.append(
+            "What is only unfinished, the relay finishes: pulse-kg --store aws relay. Vectors are made anew by: pulse-kg reindex BOARD"
+        )
+    stores = ("aws", "STORE") if path is None else (f"sqlite:{path}", f"sqlite:{path.with_name('rebuilt.db')}")
     ends = "--from {} --to {}".format(*map(shlex.quote, stores))
     return [*findings[:_SHOWN], *more, f"Restore a backup, or make the store anew: pulse-kg rebuild {ends}"]
 
