@@ -8,12 +8,13 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pulse_kg.mcp import stdio
 from pulse_kg.mcp.calls import About
 from pulse_kg.mcp.stdio import StdioServer
 from tests.protocol.fakes import BROKEN, ECHO, KEY, META, SECRET_OF_A_BUG, SLOW, FakeHost, rpc
@@ -238,6 +239,24 @@ def test_a_signal_finishes_the_running_request_and_ends_with_0(number: signal.Si
             process.send_signal(number)
         assert json.loads(process.stdout.readline())["id"] == 7
         assert process.wait(30) == 0
+
+
+@pytest.mark.requirement("stdio/sigterm")
+def test_a_signal_between_a_request_and_the_start_of_its_thread_loses_no_answer(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def started_and_signalled(thread: threading.Thread) -> None:
+        start(thread)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(threading.Thread, "start", started_and_signalled)
+    output = io.BytesIO()
+    source = io.BytesIO(b"".join(json.dumps(rpc("tools/call", {"name": ECHO}, id=n)).encode() + b"\n" for n in (1, 2)))
+
+    with suppress(stdio._Stopped), stdio._stopping_on_signal() as waiting:
+        StdioServer(host, ABOUT, api_key=KEY, output=output, waiting=waiting).serve(source)
+
+    assert [json.loads(line)["id"] for line in output.getvalue().splitlines()] == [1]  # and the second one was not begun
 
 
 def test_a_client_that_goes_away_ends_it_without_a_trace() -> None:

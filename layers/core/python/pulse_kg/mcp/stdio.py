@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
-from typing import BinaryIO, Final, NoReturn
+from typing import BinaryIO, Final
 
 from pulse_kg.errors import PulseError
 from pulse_kg.mcp import envelope, jsontext, modern
@@ -46,6 +46,7 @@ class StdioServer:
         output: Where responses go, each in one write.
         max_line_bytes: The longest message.
         new_correlation_id: Called once a request.
+        waiting: Entered around each wait for input, which it may end by an exception.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class StdioServer:
         output: BinaryIO,
         max_line_bytes: int = DEFAULT_MAX_BODY_BYTES,
         new_correlation_id: Callable[[], str] = envelope.new_correlation_id,
+        waiting: contextlib.AbstractContextManager[None] | None = None,
     ) -> None:
         self._host = host
         self._dispatcher = Dispatcher(host, about)
@@ -64,6 +66,7 @@ class StdioServer:
         self._output = output
         self._max_line_bytes = max_line_bytes
         self._new_correlation_id = new_correlation_id
+        self._waiting = contextlib.nullcontext() if waiting is None else waiting
         self._writing = threading.Lock()
         self._pending = _Pending()
         self._revision = NEWEST_BY_INITIALIZE
@@ -84,13 +87,17 @@ class StdioServer:
                 threads.submit(self._run, call, self._pending.add(call.id)).add_done_callback(lambda _: room.release())
 
     def _lines(self, source: BinaryIO) -> Iterator[bytes]:
-        while line := source.readline(self._max_line_bytes + 1):
+        while line := self._next(source, self._max_line_bytes + 1):
             if len(line) > self._max_line_bytes:
                 while line and not line.endswith(b"\n"):
-                    line = source.readline(self._max_line_bytes)
+                    line = self._next(source, self._max_line_bytes)
                 self._write(error_response(None, RpcError(PARSE_ERROR, f"A message is longer than {self._max_line_bytes} bytes.")))
             elif line.strip():
                 yield line
+
+    def _next(self, source: BinaryIO, most: int) -> bytes:
+        with self._waiting:
+            return source.readline(most)
 
     def _read(self, line: bytes) -> Call | None:
         """The request of a line; anything else is dealt with here."""
@@ -163,8 +170,9 @@ def serve_stdio(
         max_line_bytes: The longest message.
     """
     about = About(server_name, server_version, instructions, server_title)
-    with _claimed_streams() as (source, output), contextlib.suppress(_Stopped), _stopping_on_signal():
-        StdioServer(host, about, api_key=api_key, output=output, max_line_bytes=max_line_bytes).serve(source)
+    with _claimed_streams() as (source, output), contextlib.suppress(_Stopped), _stopping_on_signal() as waiting:
+        server = StdioServer(host, about, api_key=api_key, output=output, max_line_bytes=max_line_bytes, waiting=waiting)
+        server.serve(source)
 
 
 class _Ticket:
@@ -213,19 +221,46 @@ class _Stopped(BaseException):
     """A signal came; not an Exception, so that nothing on the way takes it for a failure."""
 
 
-@contextlib.contextmanager
-def _stopping_on_signal() -> Iterator[None]:
-    """Ends the wait for input by an exception: a read that a signal interrupts is otherwise resumed."""
+class _Waiting:
+    """The wait for input: the only place that a signal breaks off.
 
-    def stop(_signal: int, _frame: FrameType | None) -> NoReturn:
+    Anywhere else the exception could come between a request and the list of those that are waited for at the end.
+    """
+
+    def __init__(self) -> None:
+        self._stopped = False
+        self._inside = False
+
+    def stop(self) -> None:
+        """Ends the wait for input, or the next one."""
+        self._stopped = True
+        if self._inside:
+            raise _Stopped
+
+    def __enter__(self) -> None:
+        self._inside = True
+        if self._stopped:
+            self._inside = False
+            raise _Stopped
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = False
+
+
+@contextlib.contextmanager
+def _stopping_on_signal() -> Iterator[_Waiting]:
+    """Ends the wait for input by an exception: a read that a signal interrupts is otherwise resumed."""
+    waiting = _Waiting()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
         # Once is enough; a second signal must not break the wait for the running requests.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
-        raise _Stopped
+        waiting.stop()
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        yield waiting
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
