@@ -1,11 +1,7 @@
-"""The vector index on the local OpenSearch: what only a real server can show.
-
-PULSE_TEST_LOCAL_STACK=1 .venv/bin/python -m pytest tests/integration/test_opensearch_store.py
-"""
+"""The vector index on the local OpenSearch: what only a real server can show."""
 
 from __future__ import annotations
 
-import os
 import random
 import struct
 import threading
@@ -27,10 +23,7 @@ from pulse_kg.ports.vectors import Hit
 from tests.support.opensearch_vectors import LOCAL, VectorStores, client, index_name, made_index, vector_stores
 from tests.support.plans import DIMENSION, Content, add, node, plan, session, unit
 
-pytestmark = [
-    pytest.mark.local_stack,
-    pytest.mark.skipif(os.environ.get("PULSE_TEST_LOCAL_STACK") != "1", reason="needs the local servers: PULSE_TEST_LOCAL_STACK=1"),
-]
+pytestmark = pytest.mark.served
 
 Write = tuple[str, bool, bytes | None]
 
@@ -205,7 +198,8 @@ def test_nothing_of_one_board_is_ever_shown_to_another(store: VectorStores) -> N
 
 
 def test_of_many_ties_the_first_by_liveness_and_id_are_taken(store: VectorStores) -> None:
-    ids = [f"dec_{n:03}" for n in range(300)]
+    # Of many more an approximate search may miss one now and then.
+    ids = [f"dec_{n:03}" for n in range(100)]
     random.Random(1).shuffle(ids)
     applied(store, planned(store, 1, *((node_id, node_id > "dec_004", unit(1)) for node_id in ids), ("dec_x", True, unit(1, 1))))
     (hits,) = store.vectors.nearest("alpha", "Decision", [unit(1)], limit=5, live_only=False)

@@ -1,12 +1,8 @@
-"""The event queues on the local server.
-
-PULSE_TEST_LOCAL_STACK=1 .venv/bin/python -m pytest tests/integration/test_sqs_publisher.py
-"""
+"""The event queues on the local server."""
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from collections.abc import Iterator
@@ -17,13 +13,10 @@ import pytest
 
 from pulse_kg.adapters.sqs import SqsEventPublisher, connect, ensure_queues
 from pulse_kg.domain.events import event_id
+from tests.support import local_stack
 
-pytestmark = [
-    pytest.mark.local_stack,
-    pytest.mark.skipif(os.environ.get("PULSE_TEST_LOCAL_STACK") != "1", reason="needs the local servers: PULSE_TEST_LOCAL_STACK=1"),
-]
+pytestmark = pytest.mark.served
 
-ENDPOINT = os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")
 _PATIENCE = 30.0
 
 
@@ -31,7 +24,7 @@ _PATIENCE = 30.0
 def sqs(monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    return connect(ENDPOINT, "us-east-1")
+    return connect(str(local_stack.servers().aws_url), "us-east-1")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,16 +12,16 @@ from pulse_kg.adapters.opensearch import IndexSettings, OpenSearchClient, OpenSe
 from pulse_kg.adapters.sqlite import SqliteStore, open_store
 from pulse_kg.domain.plan import CommitPlan
 from pulse_kg.ports.commits import Turn
+from tests.support import local_stack
 from tests.support.plans import DIMENSION, NOW
 
-URL = os.environ.get("PULSE_KG_OPENSEARCH_URL", "http://127.0.0.1:9200")
 LOCAL = IndexSettings(shards=1, replicas=0, refresh_interval="50ms")
 BOARDS = ("alpha", "beta")
 
 
 def client() -> OpenSearchClient:
     """The local server."""
-    return OpenSearchClient(lambda: connect(URL))
+    return OpenSearchClient(lambda: connect(local_stack.servers().opensearch_url))
 
 
 @contextmanager
