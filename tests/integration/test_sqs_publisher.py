@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from pulse_kg.adapters.sqs import SqsEventPublisher, connect, ensure_queues
+from pulse_kg.adapters.dynamodb.client import connect
+from pulse_kg.adapters.sqs import SqsEventPublisher, ensure_queues
 from pulse_kg.domain.events import event_id
 from tests.support import local_stack
 
@@ -21,10 +22,8 @@ _PATIENCE = 30.0
 
 
 @pytest.fixture
-def sqs(monkeypatch: pytest.MonkeyPatch) -> Any:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    return connect(str(local_stack.servers().aws_url), "us-east-1")
+def sqs() -> Any:
+    return connect(local_stack.servers(), "sqs")
 
 
 @pytest.fixture

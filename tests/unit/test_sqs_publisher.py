@@ -12,8 +12,10 @@ from botocore.exceptions import ClientError, EndpointConnectionError, NoCredenti
 from moto import mock_aws
 
 from pulse_kg.adapters.budget import time_budget
-from pulse_kg.adapters.sqs import SqsEventPublisher, connect, ensure_queues
+from pulse_kg.adapters.dynamodb.client import connect
+from pulse_kg.adapters.sqs import SqsEventPublisher, ensure_queues
 from pulse_kg.domain.events import MAX_EVENT_BYTES, event_id
+from pulse_kg.endpoints import Endpoints
 from pulse_kg.errors import PayloadTooLarge, StoreUnavailable
 
 
@@ -138,7 +140,8 @@ def test_what_stays_is_told_at_once(error: Exception) -> None:
 
 
 def test_a_queue_that_does_not_answer_is_told_within_the_time(sqs: Any) -> None:
-    client = connect("http://127.0.0.1:9", "us-east-1")
+    nobody = Endpoints("", "", "", aws_url="http://127.0.0.1:9", region="us-east-1", access_key="test", secret_key="test")
+    client = connect(nobody, "sqs")
     with time_budget(0.5), pytest.raises(StoreUnavailable) as told:
         SqsEventPublisher(client, "http://127.0.0.1:9/1/x.fifo").publish("alpha", 1, event())
     assert told.value.retryable

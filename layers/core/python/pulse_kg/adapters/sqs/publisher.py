@@ -110,15 +110,6 @@ class SqsEventPublisher:
                 longest = min(2 * longest, _LONGEST_WAIT)
 
 
-def connect(endpoint_url: str | None = None, region: str | None = None) -> Any:
-    """The driver's client for the machine's credentials; None leaves a value to the standard AWS variables."""
-    import botocore.session
-    from botocore.config import Config
-
-    config = Config(retries={"total_max_attempts": 1}, connect_timeout=2, read_timeout=5, tcp_keepalive=True)
-    return botocore.session.get_session().create_client("sqs", region_name=region, endpoint_url=endpoint_url, config=config)
-
-
 def _passes(error: Any) -> bool:
     """Whether the same request may succeed in a moment."""
     response = error.response
