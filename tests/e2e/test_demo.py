@@ -5,19 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pulse_kg.bootstrap import open_container
+from pulse_kg.bootstrap import Container, open_container
 from pulse_kg.cli import demo
-from pulse_kg.cli.client import McpClient, ProtocolFailure
+from pulse_kg.cli.client import Call, McpClient, ProtocolFailure
 from pulse_kg.cli.demo_server import ServerFailed, serving
-from pulse_kg.cli.story import AUTHOR, BOARD
+from pulse_kg.cli.demo_view import Silence
+from pulse_kg.cli.story import AUTHOR, BOARD, documents
+from pulse_kg.cli.story_ask import Asker
+from pulse_kg.cli.story_run import Checks
+from pulse_kg.cli.story_team import STATEMENTS, TEAM
+from pulse_kg.domain.permissions import FLAGS, Caller
 from pulse_kg.errors import InvalidArgument, StoreUnavailable
 from pulse_kg.mcp.host import ToolOutcome
+from pulse_kg.mcp.tools import all_tools
 from pulse_kg.settings import Settings, default_model_dir
 
 pytestmark = [
@@ -30,6 +37,13 @@ def run(*arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pulse_kg.cli.main", "demo", *arguments]
     environment = {"COLUMNS": str(columns), "LC_ALL": "C.UTF-8", "PULSE_KG_EMBEDDER": "hashing"}  # the last one is not for the demo
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def hollow(value: Any) -> Any:
+    """An answer of the same form that says nothing."""
+    if isinstance(value, Mapping):
+        return {name: hollow(part) for name, part in value.items()}
+    return type(value)() if value is not None else None
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +67,17 @@ def document(kept: Path) -> Mapping[str, Any]:
     return answer
 
 
+@pytest.fixture(scope="module")
+def container(kept: Path, document: Mapping[str, Any]) -> Iterator[Container]:
+    assert document["ok"]
+    with closing(open_container(Settings(store=f"sqlite:{kept}"))) as container:
+        yield container
+
+
 class TestText:
     def test_it_says_what_happens_and_that_all_of_it_was_checked(self, text: str) -> None:
         assert "protocol revision 2026-07-28" in text
-        assert "91 of 91 checks hold" in text
+        assert "120 of 120 checks hold" in text
 
     @pytest.mark.parametrize(
         "fact",
@@ -69,6 +90,20 @@ class TestText:
             "abort  Nothing of it was ever visible",
             "supersedes PEP 345 Metadata for Python Software Packages 1.2",
             "row 6 of the audit log",
+            "2017-12-01  PEP 566 Metadata for Python Software Packages 2.1; in force",
+            "2001 PEP 241 ─▶ 2003 PEP 314 ─▶ 2005 PEP 345 and 2012 PEP 426 ─▶ 2017 PEP 566",
+            "rejected  Why not",
+            "settled  PEP 633",
+            "open  Installing a package runs no code of that package ✗ A package",
+            "◀─supersedes──  PEP 566",
+            "from      spec installer-rules",
+            "learned  Build in an empty folder",
+            "PEP 751 A file format to record Python dependencies for installation",
+            "critic  One pass of retrieval",
+            "the team's board: Installing a package runs no code",
+            "not found  Installers calculate what to install by dependency resolution",
+            "not found  2.0",
+            "vectors  Decision, Constraint, Requirement, Entity, Learning",
             "pulse-kg boards create web",
             "export PULSE_KG_API_KEY=pk_…",
         ],
@@ -103,7 +138,14 @@ class TestDocument:
         assert all(check["holds"] for check in document["checks"])
 
     def test_it_has_the_same_facts(self, document: Mapping[str, Any]) -> None:
-        assert document["graph"]["counts"] == {"decisions": 28, "alternatives": 82, "supersedes": 9, "depends_on": 4, "relates_to": 82}
+        assert document["graph"]["counts"] == {
+            "decisions": 28,
+            "alternatives": 82,
+            "supersedes": 9,
+            "depends_on": 4,
+            "contradicts": 1,
+            "relates_to": 82,
+        }
         assert document["audit_row"]["overrides"][0]["hint"] == "ADD"
         hints = {verdict["hint"] for session in document["sessions"] for verdict in session["verdicts"]}
         assert {"ADD", "SUPERSEDE", "NOOP", "override", "conflict", "nothing_changed", "abort"} <= hints
@@ -112,6 +154,13 @@ class TestDocument:
         head = next(d for d in document["graph"]["decisions"] if d["name"] == "PEP 566")
         assert [d["name"] for d in head["supersedes"]] == ["PEP 426", "PEP 345"]
         assert head["supersedes"][1]["supersedes"][0]["supersedes"][0]["name"] == "PEP 241"
+
+    def test_every_tool_that_reads_is_asked_and_its_whole_answer_is_there(self, document: Mapping[str, Any]) -> None:
+        answers = document["answers"]
+        assert {told["tool"] for told in answers} == set(demo._READ_TOOLS)
+        assert all(told["question"] and told["answer"] and told["shown"] for told in answers)
+        lock = [told["answer"]["grounded"] for told in answers if told["tool"] == "verify_grounding"]
+        assert lock == [True, False, False]
 
     @pytest.mark.usefixtures("document")
     def test_a_kept_store_is_there_to_explore(self, kept: Path) -> None:
@@ -127,6 +176,46 @@ class TestDocument:
         with pytest.raises(InvalidArgument):
             demo.run_demo(as_json=True, keep=kept)
         assert kept.read_bytes() == before
+
+
+class TestQuestions:
+    """Over the tools in this process, on the store that a demo left."""
+
+    def asked(self, container: Container, hollow_tool: str | None = None) -> Checks:
+        tools = {tool.name: tool for tool in all_tools()}
+
+        def asking_as(*boards: str) -> Call:
+            caller = Caller("agt_0", "reader", frozenset(FLAGS), frozenset(boards))
+
+            def ask(name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
+                with container.services.one_call():
+                    answer = tools[name](caller, arguments, container.services)
+                return ToolOutcome(hollow(answer) if name == hollow_tool else answer, is_error=False)
+
+            return ask
+
+        texts = documents()
+        made = {node.title: node.node_id for board in (BOARD, TEAM) for node in container.graph.all_nodes(board)}
+        checks = Checks()
+        Asker(
+            board=BOARD,
+            team=TEAM,
+            ask_as=asking_as(BOARD, TEAM),
+            ask_as_guest=asking_as(BOARD),
+            documents=texts,
+            node_of={pep: made[text.title] for pep, text in texts.items() if text.title in made},
+            statement_of={name: made[statement.title] for name, statement in STATEMENTS.items()},
+            listener=Silence(),
+            checks=checks,
+        ).ask_all()
+        return checks
+
+    def test_honest_answers_pass(self, container: Container) -> None:
+        assert self.asked(container).failures == []
+
+    @pytest.mark.parametrize("tool", demo._READ_TOOLS)
+    def test_a_tool_that_answers_with_nothing_is_found_out(self, container: Container, tool: str) -> None:
+        assert self.asked(container, tool).failures != []
 
 
 class TestFailure:

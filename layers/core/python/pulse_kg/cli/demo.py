@@ -1,7 +1,7 @@
 """`pulse-kg demo`: a real decision history goes through a real server, and everything that is shown is checked.
 
-It makes a store of its own, serves it as `pulse-kg serve` does, and talks to it as agents do, over MCP. On the served stores it makes a
-board of its own, and erases that at the end.
+It makes a store of its own, serves it as `pulse-kg serve` does, and talks to it as agents do, over MCP. On the served stores it makes
+boards of its own, and erases them at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from pulse_kg.cli.demo_server import ServerFailed, last_words, serving
 from pulse_kg.cli.demo_view import Screen, Silence
 from pulse_kg.cli.output import write_json
 from pulse_kg.cli.story import AUTHOR, BOARD, SECOND, documents
+from pulse_kg.cli.story_ask import Asker
 from pulse_kg.cli.story_run import Checks, Story
+from pulse_kg.cli.story_team import record, team_of
 from pulse_kg.errors import InvalidArgument, Problem
 from pulse_kg.mcp.host import TOOL_PREFIX
 from pulse_kg.settings import Settings
@@ -34,7 +36,7 @@ from pulse_kg.usecases.boards import create_board, erase_board
 from pulse_kg.usecases.identity import create_agent, revoke_agent
 
 _PRESET: Final = "Spec"
-_TOOLS: Final = (
+_WRITE_TOOLS: Final = (
     "begin_consolidation",
     "add_node_candidate",
     "add_edge_candidate",
@@ -42,6 +44,21 @@ _TOOLS: Final = (
     "propose_reconciliation",
     "commit_consolidation",
     "abort_consolidation",
+)
+_READ_TOOLS: Final = (
+    "get_decision_history",
+    "get_related_context",
+    "get_supersedence_chain",
+    "find_contradictions",
+    "find_similar_decisions",
+    "explain_constraint",
+    "list_alternatives",
+    "get_learning_from_bugs",
+    "query_global",
+    "query_natural",
+    "schema_info",
+    "verify_grounding",
+    "query_reflective",
 )
 
 _NEXT: Final = (
@@ -117,7 +134,7 @@ def _next_steps() -> list[tuple[str, str]]:
 
 @contextmanager
 def _guest(settings: Settings, checks: Checks) -> Iterator[str]:
-    """A board of the demo's own on stores that have others; it is erased at the end, and its agents are revoked."""
+    """Two boards of the demo's own on stores that have others; they are erased at the end, and their agents are revoked."""
     board = f"demo_{secrets.token_hex(6)}"
     try:
         yield board
@@ -127,8 +144,10 @@ def _guest(settings: Settings, checks: Checks) -> Iterator[str]:
             for name in (AUTHOR, SECOND):
                 with suppress(InvalidArgument):  # it broke off before the agent was made
                     revoke_agent(_named(name, board), identity=container.identity, now=now)
-            left = erase_board(board, boards=container.boards, now=now)
-            checks.expect("The board of the demo is erased, to its last trace.", holds=not any(left.values()), seen=dict(left))
+            for made in (board, team_of(board)):
+                with suppress(InvalidArgument):  # it broke off before the board was made
+                    left = erase_board(made, boards=container.boards, now=now)
+                    checks.expect("A board of the demo is erased, to its last trace.", holds=not any(left.values()), seen=dict(left))
 
 
 def _named(name: str, board: str) -> str:
@@ -148,11 +167,28 @@ def _play(settings: Settings, board: str, log: Path, screen: Screen | None, chec
         _check_server(clients[AUTHOR], checks)
         story = Story(board, {name: Tools(client.call) for name, client in clients.items()}, texts, screen or Silence(), checks)
         story.play()
+        with closing(open_container(settings)) as container:
+            graph = read_graph(container, board, story.names(), story.override_row)
+        if screen is not None:
+            screen.graph(graph)
+            screen.questions()
+        asker = Asker(
+            board=board,
+            team=team_of(board),
+            ask_as=clients[AUTHOR].call,
+            ask_as_guest=clients[SECOND].call,
+            documents=texts,
+            node_of=story.node_of,
+            statement_of=record(team_of(board), Tools(clients[AUTHOR].call), checks),
+            listener=screen or Silence(),
+            checks=checks,
+        )
+        asker.ask_all()
     with closing(open_container(settings)) as container:
-        graph = read_graph(container, board, story.names(), story.override_row)
         check_graph(container, board, texts, story.node_of, story.commits, checks)
+        missing = set(_READ_TOOLS) - {told.tool for told in asker.told}
+        checks.expect("Every tool that reads was asked.", holds=not missing, seen=sorted(missing))
     if screen is not None:
-        screen.graph(graph)
         screen.audit(graph.row, story.names())
     return {
         "server": server.url,
@@ -162,20 +198,23 @@ def _play(settings: Settings, board: str, log: Path, screen: Screen | None, chec
         "commits": story.commits,
         "sessions": [asdict(told) for told in story.told],
         "graph": {"counts": graph.counts, "decisions": [asdict(branch) for branch in reversed(graph.branches)]},
+        "answers": [asdict(told) for told in asker.told],
         "audit_row": graph.row,
     }
 
 
 def _prepare(settings: Settings, board: str = BOARD) -> dict[str, str]:
-    """Makes the store, the board and the agents; gives the key of each agent."""
+    """Makes the store, the two boards and the agents, of whom the second sees one board alone; gives the key of each agent."""
     with closing(open_container(settings, create=True)) as container:
         now = container.clock.now()
         create_board(board, "How Python packaging came to be", boards=container.boards, now=now)
+        create_board(team_of(board), "A team that builds an installer", boards=container.boards, now=now)
+        granted = {AUTHOR: [board, team_of(board)], SECOND: [board]}
         return {
             name: create_agent(
-                _named(name, board), _PRESET, [board], (), identity=container.identity, boards=container.boards, ids=container.ids, now=now
+                _named(name, board), _PRESET, boards, (), identity=container.identity, boards=container.boards, ids=container.ids, now=now
             ).api_key
-            for name in (AUTHOR, SECOND)
+            for name, boards in granted.items()
         }
 
 
@@ -183,7 +222,9 @@ def _check_server(client: McpClient, checks: Checks) -> None:
     versions = client.discover()["supportedVersions"]
     checks.expect(f"The server speaks revision {REVISION}.", holds=REVISION in versions, seen=versions)
     offered = {tool["name"].removeprefix(TOOL_PREFIX) for tool in client.tools()}
-    checks.expect("The catalogue has the write tools.", holds=set(_TOOLS) <= offered, seen=sorted(set(_TOOLS) - offered))
+    for kind, tools in (("write", _WRITE_TOOLS), ("read", _READ_TOOLS)):
+        missing = sorted(set(tools) - offered)
+        checks.expect(f"The catalogue has the tools that {kind}.", holds=not missing, seen=missing)
 
 
 def _opening(number: int) -> list[str]:
@@ -193,5 +234,6 @@ def _opening(number: int) -> list[str]:
         f"machine with an empty store. Two agents, {AUTHOR} and {SECOND}, read the documents in the order in which they were written and "
         "record them over MCP: a session states what a document decided, hears what the server makes of it (ADD, UPDATE, SUPERSEDE or "
         "NOOP, and why), and commits.",
+        "Then the board is asked: why, since when, instead of what, what contradicts it, and whether a drafted answer is what it says.",
         "The reasons and numbers are the server's answers. At the end everything is checked, and the store is removed.",
     ]

@@ -29,6 +29,7 @@ class Branch:
         state: `in force`, `revoked` or `history`.
         supersedes: What it superseded, newest first.
         depends_on: The decisions that it depends on, as `PEP 8 title`.
+        contradicts: Those that it contradicts, in the same form.
         alternatives: What it considered and discarded: title and reason.
     """
 
@@ -38,6 +39,7 @@ class Branch:
     state: str
     supersedes: tuple[Branch, ...]
     depends_on: tuple[str, ...]
+    contradicts: tuple[str, ...]
     alternatives: tuple[tuple[str, str], ...]
 
 
@@ -75,7 +77,7 @@ def read_graph(container: Container, board: str, names: Mapping[str, str], overr
     counts = {
         "decisions": sum(n.node_type == "Decision" for n in nodes.values()),
         "alternatives": sum(n.node_type == "Alternative" for n in nodes.values()),
-        **{rel: sum(e.rel_type == rel for e in edges) for rel in ("supersedes", "depends_on", "relates_to")},
+        **{rel: sum(e.rel_type == rel for e in edges) for rel in ("supersedes", "depends_on", "contradicts", "relates_to")},
     }
     return Graph(branches, counts, container.commits.audit_row(board, override_row) or {})
 
@@ -97,6 +99,7 @@ def _branch(node: Node, out: Mapping[tuple[str, str], list[Node]], names: Mappin
         state="history" if not node.live else "revoked" if node.revoked else "in force",
         supersedes=tuple(_branch(old, out, names) for old in reversed(of("supersedes"))),
         depends_on=tuple(f"{names.get(n.node_id, n.node_id)} {n.title}" for n in of("depends_on")),
+        contradicts=tuple(f"{names.get(n.node_id, n.node_id)} {n.title}" for n in of("contradicts")),
         alternatives=tuple((n.title, str(n.attributes.get("reason_discarded", ""))) for n in of("relates_to")),
     )
 
@@ -130,7 +133,7 @@ def _check_edges(
     edges: Iterable[Edge], documents: Mapping[int, Document], read: Iterable[int], node_of: Mapping[int, str], checks: Checks
 ) -> None:
     edges = list(edges)
-    for rel in ("supersedes", "depends_on"):
+    for rel in ("supersedes", "depends_on", "contradicts"):
         wanted = {(node_of[src], node_of[dst]) for src, dst in stated(rel)}
         seen = {(e.src, e.dst) for e in edges if e.rel_type == rel}
         checks.expect(f"The {rel} edges are those that the documents say.", holds=seen == wanted, seen=sorted(seen ^ wanted))
@@ -151,11 +154,11 @@ def _check_log(container: Container, board: str, commits: int, checks: Checks) -
 
 
 def stated(rel: str) -> list[tuple[int, int]]:
-    """The pairs of documents that the story joins by supersedes, or by depends_on; the newer, or dependent, one first."""
+    """The pairs of documents that the story joins by supersedes, depends_on or contradicts; the newer, or dependent, one first."""
     pairs: list[tuple[int, int]] = []
     for scene in _scenes():
         if isinstance(scene, Read):
-            pairs += scene.supersedes if rel == "supersedes" else scene.depends_on
+            pairs += {"supersedes": scene.supersedes, "depends_on": scene.depends_on, "contradicts": scene.contradicts}[rel]
             if rel == "supersedes" and scene.by_rule is not None:
                 pairs.append((scene.pep, scene.by_rule))
     return pairs

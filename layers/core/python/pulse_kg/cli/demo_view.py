@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from pulse_kg.cli.demo_graph import Branch, Graph
 from pulse_kg.cli.story import AUTHOR, Chapter
+from pulse_kg.cli.story_ask import Answered
 from pulse_kg.cli.story_run import Checks, Told, Verdict
 
 _LABEL: Final = 9
@@ -32,6 +33,14 @@ _COLOURS: Final = {
 }
 _WORDS: Final = {"nothing_changed": "unchanged"}
 _STATES: Final = {"in force": "bold", "revoked": "red", "history": "dim"}
+_ANSWERS: Final = {
+    "settled": "blue",
+    "open": "bold red",
+    "rejected": "red",
+    "grounded": "green",
+    "not so": "bold red",
+    "not found": "yellow",
+}
 _ALTERNATIVES: Final = 2
 _NARROWEST: Final = 60
 _WIDEST: Final = 120  # longer lines are hard to read
@@ -78,15 +87,33 @@ class Screen:
         """The decisions as a tree."""
         counts = graph.counts
         self._heading("What the board holds now")
+        edges = ", ".join(f"{counts[rel]} {rel}" for rel in ("supersedes", "depends_on", "contradicts", "relates_to"))
         self.line(
-            f"{counts['decisions']} decisions and {counts['alternatives']} rejected alternatives; edges: {counts['supersedes']} "
-            f"supersedes, {counts['depends_on']} depends_on, {counts['relates_to']} relates_to. Newest first, below each what it replaced."
+            f"{counts['decisions']} decisions and {counts['alternatives']} rejected alternatives; edges: {edges}. Newest first, below each "
+            "what it replaced."
         )
         self._console.print()
         for branch in reversed(graph.branches):
             tree = Tree(_title(branch), guide_style="dim")
             _grow(tree, branch)
             self._console.print(tree)
+
+    def questions(self) -> None:
+        """The questions begin."""
+        self._heading("What it answers")
+        self.line(
+            "A year later another agent comes, with questions. Each is one call of one tool; no language model writes the answers. Some go "
+            "to a second board, that of a team which builds an installer; the team is made up."
+        )
+
+    def answered(self, told: Answered) -> None:
+        """A question, who answered it, and what came of it."""
+        self._console.print()
+        self._hang(0, Text(), Text.assemble((told.question, "bold"), (f"  {told.tool}", "dim cyan")))
+        width = max((len(name) for name, _ in told.shown), default=0)
+        for name, text in told.shown:
+            lead = Text.assemble("  ", (name, _ANSWERS.get(name, "cyan")))
+            self._hang(width + 4 if width else 2, lead, Text(text))
 
     def audit(self, row: Mapping[str, Any], names: Mapping[str, str]) -> None:
         """An audit row, shortened."""
@@ -131,6 +158,9 @@ class Silence:
     def session(self, told: Told) -> None:
         """A session is over."""
 
+    def answered(self, told: Answered) -> None:
+        """A question is answered."""
+
 
 def audit_lines(row: Mapping[str, Any], names: Mapping[str, str]) -> list[tuple[str, str]]:
     """What a reader wants of an audit row, by name."""
@@ -172,6 +202,8 @@ def _grow(tree: Tree, branch: Branch) -> None:
         _grow(tree.add(_title(old, "supersedes ")), old)
     for name in branch.depends_on:
         tree.add(Text.assemble(("depends on ", "yellow"), name))
+    for name in branch.contradicts:
+        tree.add(Text.assemble(("contradicts ", "bold red"), name))
     shown = branch.alternatives[:_ALTERNATIVES]
     for title, reason in shown:
         why = f": {' '.join(reason.split())}" if reason else ""

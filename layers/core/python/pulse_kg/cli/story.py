@@ -28,6 +28,7 @@ class Read:
         pep: The document.
         supersedes: Pairs of documents, newer and older, whose supersedes edge is stated.
         depends_on: Pairs of documents, the dependent one first, whose depends_on edge is stated.
+        contradicts: Pairs of documents whose contradicts edge is stated.
         by_rule: The document that this one supersedes without an edge that says so.
         ideas: Whether the rejected ideas are read too.
         again: Whether it is a later reading: the same document, in the next version of its artifact.
@@ -38,6 +39,7 @@ class Read:
     pep: int
     supersedes: tuple[tuple[int, int], ...] = ()
     depends_on: tuple[tuple[int, int], ...] = ()
+    contradicts: tuple[tuple[int, int], ...] = ()
     by_rule: int | None = None
     ideas: bool = True
     again: bool = False
@@ -147,7 +149,11 @@ STORY: Final = (
             Read(599, said="Nearly the same text as PEP 571. Similarity alone would merge them; they are two decisions, and stay two."),
             Read(621, ideas=False),
             Read(631, supersedes=((621, 631),), said="Merged into PEP 621 before it was final: it arrives as history."),
-            Read(633),
+            Read(
+                633,
+                contradicts=((633, 631),),
+                said="A rival of PEP 631: another form for the same field. The agent states that the two contradict each other.",
+            ),
             Read(621, again=True, said="PEP 621 is read again, this time to the end, where it lists the ideas that it rejected."),
             Read(658),
             Read(665),

@@ -160,6 +160,9 @@ class Story:
                 tools.add_edge(stated.session_id, self._end(src, own), "supersedes", self._end(dst, own), {"reason": "as the headers say"})
             for src, dst in scene.depends_on:
                 tools.add_edge(stated.session_id, self._end(src, own), "depends_on", self._end(dst, own))
+            for src, dst in scene.contradicts:
+                reason = {"reason": "two forms for one field"}
+                tools.add_edge(stated.session_id, self._end(src, own), "contradicts", self._end(dst, own), reason)
             proposals = tools.propose(stated.session_id)
             overrides = []
             if scene.override is not None:
