@@ -9,6 +9,7 @@
     ├── PayloadTooLarge 413
     ├── InvalidArgument 422           ├── UnknownAttribute 422        ├── InvalidAttribute 422
     ├── InvalidEdgeEndpoints 422      ├── InvalidOverride 422         ├── ResourceExhausted 422
+    ├── InvalidCypher 422           ├── UnsafeCypher 422
     ├── RateLimited 429
     ├── StoreUnavailable 503          ├── EmbedderTimeout 503         ├── EmbeddingModelMismatch 503
     └── QueryTimeout 504
@@ -224,6 +225,18 @@ class InvalidOverride(_ProblemsError):
     """One or more overrides of a commit can't be applied; nothing was changed."""
 
     code, status = "invalid_override", 422
+
+
+class InvalidCypher(PulseError):
+    """A query that can't be read, that makes no sense, or that failed on a value; `details` say where and what kind of fault it is."""
+
+    code, status = "invalid_cypher", 422
+
+
+class UnsafeCypher(PulseError):
+    """A query that would do more than read one board; nothing of it ran."""
+
+    code, status = "unsafe_cypher", 422
 
 
 class ResourceExhausted(PulseError):

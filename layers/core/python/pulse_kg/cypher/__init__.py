@@ -1,0 +1,1 @@
+"""A read-only openCypher over one board: lexer, parser, semantic pass, planner and evaluator over the `GraphSource` port."""
