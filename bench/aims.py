@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from bench.read_questions import AIMED_AT, LIMITS, QUESTIONS, ROUND_TRIPS
+
 
 @dataclass(frozen=True)
 class Aim:
@@ -63,6 +65,14 @@ AIMS: Final = (
     ),
     Aim("pulse-kg call, start to answer, p50", ("start", "call_ms", "p50"), 350, "most", "ms"),
     Aim("round trips of a commit of 10, served", ("commits", "10_candidates", "round_trips"), 8, "most", ""),
+    *(
+        Aim(f"{q.name}, {AIMED_AT:,} nodes, p50", ("embedded", str(AIMED_AT), q.name, "ms", "p50"), LIMITS[q.kind], "most", "ms")
+        for q in QUESTIONS
+    ),
+    *(
+        Aim(f"round trips of {q.name}, served", ("served", str(AIMED_AT), q.name, "round_trips", "most"), ROUND_TRIPS, "most", "")
+        for q in QUESTIONS
+    ),
 )
 
 

@@ -65,7 +65,7 @@ def loaded(context: Context, size: int, embedder: Embedder, *, board_id: str = B
         embedder: The model of its vectors.
         board_id: What the board is called; ids of nodes depend on it.
     """
-    name = f"{'board' if board_id == BOARD else board_id}-{size}-{_digest(context, embedder)}"
+    name = f"{'board' if board_id == BOARD else board_id}-{size}-{digest(context, embedder)}"
     path, facts = WORK / f"{name}.db", WORK / f"{name}.json"
     if not (path.is_file() and facts.is_file()):
         _load(context, size, embedder, path, facts, board_id)
@@ -73,7 +73,8 @@ def loaded(context: Context, size: int, embedder: Embedder, *, board_id: str = B
     return LoadedBoard(size, path, known["ids"], known["seconds"])
 
 
-def _digest(context: Context, embedder: Embedder) -> str:
+def digest(context: Context, embedder: Embedder) -> str:
+    """What a loaded board depends on beside its size and name, in short."""
     parts = (context.data_file(synthetic.GENERATOR).read_bytes(), synthetic.SEED, MIGRATIONS, embedder.info().digest, _LOADER)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

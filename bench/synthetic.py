@@ -41,6 +41,11 @@ def sessions(context: Context, board_size: int, *, count: int, size: int, short:
     return [[_node({**node, "body": ""} if short else node, within_session=True) for node in line["nodes"]] for line in lines]
 
 
+def queries(context: Context) -> list[dict[str, Any]]:
+    """Questions about such a board: phrase, word, area and title, each a text."""
+    return _lines(context, "--queries")
+
+
 def _lines(context: Context, *options: str) -> list[dict[str, Any]]:
     command = [sys.executable, str(context.data_file(GENERATOR)), "--seed", str(SEED), *options]
     made = subprocess.run(command, capture_output=True, check=True)

@@ -293,6 +293,29 @@ def test_words_of_bodies_and_areas_are_found_where_they_are_asked_for(store: Sto
     assert titled(store, ["Learning"], "", "storage", bodies=True) == ["One"]
 
 
+def test_a_body_that_is_changed_is_found_by_its_new_words_alone(store: Stores) -> None:
+    (kept,) = add(store, 1, node("One", "Bug", "the lock was held"))
+    add(store, 2, node("One", "Bug", "the pool was empty"), hints={"cand_001": ("UPDATE", kept)})
+    held = store.graph.nodes("alpha", [kept])[kept].body
+    assert "pool" in held
+    assert titled(store, ["Bug"], "", "pool", bodies=True) == ["One"]
+    assert (titled(store, ["Bug"], "", "lock", bodies=True) == ["One"]) == ("lock" in held)
+
+
+def test_signs_of_patterns_stand_for_themselves(store: Stores) -> None:
+    titles = ["a*c", "abc", "a?c", "a[b]c", "a]c"]
+    add(store, 1, *(node(title, body=title) for title in titles))
+    for word, found in {"a*c": ["a*c"], "a?c": ["a?c"], "a[b]c": ["a[b]c"], "[b]": ["a[b]c"], "]": ["a[b]c", "a]c"], "*": ["a*c"]}.items():
+        assert titled(store, ["Decision"], "", word) == titled(store, ["Decision"], word) == found
+        assert titled(store, ["Decision"], "", word, bodies=True) == found
+
+
+def test_a_long_word_is_looked_for_to_its_end(store: Stores) -> None:
+    add(store, 1, node("long", "Bug", "x" * 3_000))
+    assert titled(store, ["Bug"], "", "x" * 3_000, bodies=True) == ["long"]
+    assert titled(store, ["Bug"], "", "x" * 2_999 + "y", bodies=True) == []
+
+
 def test_the_nodes_of_an_artifact_are_found_whatever_part_of_it_states_them(store: Stores) -> None:
     titles = {"A": "spec:spec_007#a", "B": None, "C": "spec:spec_007#c", "D": "spec:spec_0070#a", "E": "spec:spec_00"}
     part, whole, old, _, _ = add(store, 1, *(node(title, source_ref=ref) for title, ref in titles.items()))

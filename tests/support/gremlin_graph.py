@@ -39,8 +39,9 @@ class GraphStores:
             inner.identity,
             inner.rates,
         )
-        self.queries, self.search, self.hits, self.relevances, self.ticks = (
+        self.queries, self.sources, self.search, self.hits, self.relevances, self.ticks = (
             inner.queries,
+            inner.sources,
             inner.search,
             inner.hits,
             inner.relevances,

@@ -11,6 +11,7 @@ from pulse_kg.adapters.sqlite import open_store
 from pulse_kg.ports.boards import BoardStore
 from pulse_kg.ports.commits import CommitLog
 from pulse_kg.ports.graph import GraphStore
+from pulse_kg.ports.graph_source import GraphSources
 from pulse_kg.ports.identity import IdentityStore, RateLimiter
 from pulse_kg.ports.reading import GraphQueries, HitCounter, VectorSearch
 from pulse_kg.ports.sessions import SessionStore
@@ -27,6 +28,8 @@ class Stores(Protocol):
     def graph(self) -> GraphStore: ...
     @property
     def queries(self) -> GraphQueries: ...
+    @property
+    def sources(self) -> GraphSources: ...
     @property
     def vectors(self) -> VectorIndex: ...
     @property

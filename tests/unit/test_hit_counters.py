@@ -19,6 +19,7 @@ from pulse_kg.adapters.served.marks import Marks
 from pulse_kg.adapters.sqlite import hits, open_store
 from pulse_kg.adapters.sqlite.store import SqliteStore
 from tests.support.dynamo_faults import PREFIX, Faulty, dynamo_on, faulty, items, refused_by_driver
+from tests.support.old_stores import make_old
 from tests.support.plans import NOW, add, node
 
 # One file.
@@ -125,12 +126,7 @@ def test_a_store_of_the_first_version_learns_when_its_last_commits_were(store: S
     before = store.boards.boards()
     assert [board.last_commit_at for board in before] == [NOW, None]
     store.close()
-    old = sqlite3.connect(path, isolation_level=None)
-    for statement in ("DROP TABLE hits", "DROP TABLE ticks", "PRAGMA user_version = 1"):
-        old.execute(statement)
-    for column in ("last_commit_at", "ticked_at"):
-        old.execute(f"ALTER TABLE boards DROP COLUMN {column}")
-    old.close()
+    make_old(path, 1)
     again = open_store(path, create=False)
     assert again.boards.boards() == before
     again.hits.count("alpha", ["dec_1"], now=NOW)

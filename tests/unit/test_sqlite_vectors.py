@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pulse_kg.adapters.sqlite import SqliteStore, open_store
+from pulse_kg.domain.instants import parse_instant
 from pulse_kg.domain.model import TextVector
 from pulse_kg.domain.plan import VectorWrite
 from pulse_kg.ports.vectors import Hit
@@ -60,6 +61,40 @@ def test_a_board_larger_than_the_bound_is_searched_from_the_file_with_equal_resu
     assert (small.vectors.cached_bytes, kept.vectors.cached_bytes > 9000 * 32) == (0, True)
     kept.close()
     small.close()
+
+
+def spanned(store: SqliteStore, **span: int) -> list[str]:
+    found = store.search.search(["alpha"], ["Decision"], unit(1), limit=50, since=span.get("since"), until=span.get("until"))
+    return [one.node_id for one in found]
+
+
+def test_a_span_of_time_holds_in_memory_and_from_the_file(path: Path) -> None:
+    kept, small = opened(path, cache=1 << 22), opened(path, cache=1000)
+    dates = [f"2025-06-{day:02d}" for day in range(1, 31)]
+    made = [node(date, attributes={"decided_at": date}) for date in dates]
+    ids = add(kept, 1, *made, vectors={date: unit(1, n) for n, date in enumerate(dates)})
+    for store in (kept, small):
+        assert spanned(store, since=parse_instant("2025-06-10"), until=parse_instant("2025-06-20")) == ids[9:19]
+    assert (small.vectors.cached_bytes, kept.vectors.cached_bytes > 0) == (0, True)
+    kept.close()
+    small.close()
+
+
+def test_a_store_follows_a_date_that_another_one_changes(path: Path) -> None:
+    store, other = opened(path), opened(path)
+    (kept,) = add(store, 1, node("A", attributes={"decided_at": "2025-06-21"}), vectors={"A": unit(1)})
+    july = parse_instant("2025-07-01")
+    assert (spanned(store, until=july), spanned(store, since=july)) == ([kept], [])
+    add(other, 2, node("A", attributes={"decided_at": "2025-08-01"}), hints={"cand_001": ("UPDATE", kept)}, vectors={"A": unit(1)})
+    assert (spanned(store, until=july), spanned(store, since=july)) == ([], [kept])
+    store.close()
+    other.close()
+
+
+def test_a_vector_of_no_known_time_is_in_no_span(store: SqliteStore) -> None:
+    fill(store, 3)
+    assert len(spanned(store)) == 3
+    assert spanned(store, since=-(1 << 60)) == spanned(store, until=1 << 60) == []
 
 
 def test_the_boards_searched_longest_ago_make_room(path: Path) -> None:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pulse_kg.ports.commits import CommitLog, Outbox
     from pulse_kg.ports.embedder import Embedder
     from pulse_kg.ports.graph import GraphStore
+    from pulse_kg.ports.graph_source import GraphSources
     from pulse_kg.ports.identity import IdentityStore, RateLimiter
     from pulse_kg.ports.reading import GraphQueries, HitCounter, VectorSearch
     from pulse_kg.ports.sessions import SessionStore
@@ -57,6 +58,8 @@ class Store(Protocol):
     def graph(self) -> GraphStore: ...  # noqa: D102
     @property
     def queries(self) -> GraphQueries: ...  # noqa: D102
+    @property
+    def sources(self) -> GraphSources: ...  # noqa: D102
     @property
     def vectors(self) -> VectorIndex: ...  # noqa: D102
     @property
@@ -168,6 +171,7 @@ class Container:
             ids=self.ids,
             snapshot=self.store.snapshot,
             queries=self.store.queries,
+            sources=self.store.sources,
             one_call=self.one_call,
             thresholds=thresholds_of(self.settings),
             limits=limits_of(self.settings),
@@ -224,12 +228,13 @@ class Container:
 
 
 def limits_of(settings: Settings) -> Limits:
-    """The bounds of the write tools."""
+    """The bounds of the tools."""
     from pulse_kg.usecases.services import Limits
 
     return Limits(
         session_ttl_seconds=settings.session_ttl_seconds,
         consolidations_per_minute=settings.consolidations_per_minute,
+        cypher_per_minute=settings.cypher_per_minute,
         open_sessions=settings.max_open_sessions,
         node_candidates=settings.max_node_candidates,
         edge_candidates=settings.max_edge_candidates,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pulse_kg.ports.commits import CommitLog
     from pulse_kg.ports.embedder import Embedder
     from pulse_kg.ports.graph import GraphStore
+    from pulse_kg.ports.graph_source import GraphSources
     from pulse_kg.ports.identity import RateLimiter
     from pulse_kg.ports.reading import GraphQueries, HitCounter, VectorSearch
     from pulse_kg.ports.sessions import SessionStore
@@ -23,10 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of the write tools; sizes in bytes of UTF-8, times in seconds."""
+    """Bounds of the tools; sizes in bytes of UTF-8, times in seconds."""
 
     session_ttl_seconds: int = 3_600
     consolidations_per_minute: int = 60
+    cypher_per_minute: int = 30
+    cypher_seconds: float = 25.0
+    """What a query may run for: a gateway before the tools gives up after some 29."""
     open_sessions: int = 50
     node_candidates: int = 500
     edge_candidates: int = 1_000
@@ -59,6 +63,7 @@ class Services:
     clock: Clock
     ids: Ids
     queries: GraphQueries
+    sources: GraphSources
     search: VectorSearch
     hits: HitCounter
     snapshot: Callable[[], AbstractContextManager[None]]

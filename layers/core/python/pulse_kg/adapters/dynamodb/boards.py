@@ -11,7 +11,7 @@ from pulse_kg.adapters.dynamodb import keys
 from pulse_kg.adapters.dynamodb.client import Dynamo, Item, Refused, Value, check, delete, put, update
 from pulse_kg.adapters.dynamodb.gate import board_refusal
 from pulse_kg.adapters.dynamodb.identity import forget_board
-from pulse_kg.adapters.dynamodb.journal import board_of
+from pulse_kg.adapters.dynamodb.journal import seen_board_of
 from pulse_kg.adapters.dynamodb.session_lists import erase_sessions
 from pulse_kg.adapters.dynamodb.tables import BOARDS, SK
 from pulse_kg.adapters.jsontext import from_json, to_json
@@ -76,7 +76,7 @@ class DynamoBoardStore:
         item = self._item(board_id)
         if item is None:
             return None
-        board = board_of(item)
+        board = seen_board_of(item)
         if self._on_read is not None:
             self._on_read(board, item.get("applied_seq", 0))
         return board
@@ -88,7 +88,7 @@ class DynamoBoardStore:
         """See `BoardStore.boards`."""
         listed = self._dynamo.query(BOARDS, keys.BOARD_LIST, only=(SK,))
         found = self._dynamo.get_many(BOARDS, [(keys.board(item[SK]), keys.HEAD) for item in listed])
-        return tuple(sorted(map(board_of, found), key=lambda board: board.board_id))
+        return tuple(sorted(map(seen_board_of, found), key=lambda board: board.board_id))
 
     def set_setting(self, board_id: str, key: str, value: Any) -> None:
         """See `BoardStore.set_setting`.

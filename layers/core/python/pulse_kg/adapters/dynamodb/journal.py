@@ -6,7 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pulse_kg.adapters.dynamodb import blobs, keys
@@ -95,6 +95,12 @@ def board_of(item: Item) -> Board:
         last_commit_at=item.get("last_commit_at"),
         ticked_at=item.get("ticked_at"),
     )
+
+
+def seen_board_of(item: Item) -> Board:
+    """The board as readers see it: its last commit is the last that is applied, while another is decided and not carried out yet."""
+    board = board_of(item)
+    return board if item.get("applied_seq", 0) >= board.commit_seq else replace(board, last_commit_at=item.get("commit_before_at"))
 
 
 def shard_of(board_id: str) -> str:
@@ -221,12 +227,14 @@ class DynamoJournal:
             StoreUnavailable: The lease was lost, or the store can't be reached: then it may have been decided, and the session tells.
         """
         board = keys.board(plan.board_id)
+        before_at = lease.board.last_commit_at  # of a commit that is applied, for this turn finished it
+        noted = {} if before_at is None else {"commit_before_at": before_at}
         writes = [
             update(
                 BOARDS,
                 board,
                 keys.HEAD,
-                "SET #commit_seq = :seq, #last_commit_at = :at, #lease_until = :until",
+                "SET #commit_seq = :seq, #last_commit_at = :at, #lease_until = :until" + "".join(f", #{name} = :{name}" for name in noted),
                 condition="#commit_seq = :before AND #lease_epoch = :epoch AND (attribute_not_exists(#erasing) OR #erasing = :no)",
                 seq=plan.seq,
                 at=plan.committed_at,
@@ -234,6 +242,7 @@ class DynamoJournal:
                 until=now + lease_ms,
                 epoch=lease.epoch,
                 no=False,
+                **noted,
             ),
             put(BOARDS, board, keys.audit(plan.seq), self._record(plan, staged), condition="attribute_not_exists(pk)"),
         ]

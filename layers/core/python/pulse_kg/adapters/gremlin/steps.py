@@ -68,9 +68,12 @@ class Entry:
 def visible_nodes(vertices: Any, board_id: str, mark: int) -> Any:
     """Those of the board that a wholly applied commit made.
 
-    The number is compared in a filter and not by `has`, which JanusGraph takes into its search and then does four times as slowly.
+    Both are compared in filters and not by `has`, which JanusGraph takes into its search: the board's index, read from end to end beside
+    that of the key (10 ms for one vertex of 10,000), and a comparison that is four times as slow. So whoever wants a board's vertices by
+    its index says `has` himself.
     """
-    return vertices.has("board_id", board_id).filter_(anonymous().values("created_seq").is_(up_to(mark)))
+    __ = anonymous()
+    return vertices.filter_(__.values("board_id").is_(board_id)).filter_(__.values("created_seq").is_(up_to(mark)))
 
 
 def visible_edges(edges: Any, board_id: str, mark: int) -> Any:

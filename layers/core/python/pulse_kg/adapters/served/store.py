@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pulse_kg.adapters.gremlin.connection import GremlinConnection
     from pulse_kg.adapters.gremlin.graph import GremlinGraphStore
     from pulse_kg.adapters.gremlin.queries import GremlinGraphQueries
+    from pulse_kg.adapters.gremlin.source import GremlinGraphSources
     from pulse_kg.adapters.gremlin.ticks import GremlinRelevanceStore
     from pulse_kg.adapters.opensearch.client import OpenSearchClient
     from pulse_kg.adapters.opensearch.search import OpenSearchVectorSearch
@@ -67,6 +68,7 @@ class ServedStore:
         sessions: The `SessionStore`.
         graph: The `GraphStore`.
         queries: The `GraphQueries`.
+        sources: The `GraphSources`.
         vectors: The `VectorIndex`.
         commits: The `CommitLog`, and the `Outbox`.
         boards: The `BoardStore`.
@@ -123,6 +125,11 @@ class ServedStore:
 
             return GremlinGraphQueries(self.connection, applied=self.marks.applied, vertex_ids=graph_ids)
 
+        def sources() -> GremlinGraphSources:
+            from pulse_kg.adapters.gremlin.source import GremlinGraphSources
+
+            return GremlinGraphSources(self.connection, applied=self.marks.applied, vertex_ids=graph_ids)
+
         def vectors() -> OpenSearchVectorIndex:
             from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
 
@@ -140,6 +147,7 @@ class ServedStore:
 
         self.graph: GremlinGraphStore = _lazily(graph)
         self.queries: GremlinGraphQueries = _lazily(queries)
+        self.sources: GremlinGraphSources = _lazily(sources)
         self.vectors: OpenSearchVectorIndex = _lazily(vectors)
         self.search: OpenSearchVectorSearch = _lazily(search)
         self.hits = DynamoHitCounter(dynamo)

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from pulse_kg.adapters.sqlite import errors
 from pulse_kg.adapters.sqlite.connection import Owned, connect, savepoint
-from pulse_kg.adapters.sqlite.schema import APPLICATION_ID, MIGRATIONS, Migration
+from pulse_kg.adapters.sqlite.schema import APPLICATION_ID, FUNCTIONS, MIGRATIONS, Migration
 
 WRITE_WAIT_SECONDS = 25.0
 """How long an ordinary write waits for others: about what a gateway leaves of a call."""
@@ -131,6 +131,8 @@ class Database:
     def _migrate(self, connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
         if connection.execute("PRAGMA user_version").fetchone()[0] == len(migrations):
             return
+        for name, function in FUNCTIONS.items():
+            connection.create_function(name, 3, function, deterministic=True)
         self._retried(lambda: connection.execute("BEGIN IMMEDIATE"), time.monotonic() + WRITE_WAIT_SECONDS)
         try:
             # Again, inside the lock: another process may have been first.

@@ -11,7 +11,7 @@ from typing import Final
 from pulse_kg.adapters.jsontext import id_list
 from pulse_kg.adapters.sqlite import titles
 from pulse_kg.adapters.sqlite.database import Database
-from pulse_kg.adapters.sqlite.rows import EDGE_FIELDS, NODE_FIELDS, edge_of, node_of, row_of
+from pulse_kg.adapters.sqlite.rows import EDGE_FIELDS, NODE_EXTRAS, NODE_FIELDS, edge_of, node_of, row_of
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.plan import CommitPlan, Contradiction, Surroundings
 from pulse_kg.domain.schema import NodeType
@@ -21,7 +21,7 @@ _NODES: Final = "SELECT " + ", ".join(NODE_FIELDS) + " FROM nodes WHERE board_id
 _EDGES: Final = "SELECT " + ", ".join(EDGE_FIELDS) + " FROM edges WHERE board_id = ?1"
 _LISTED: Final = " IN (SELECT value FROM json_each(?2))"
 
-_NODE_COLUMNS: Final = (*NODE_FIELDS, "folded_title", "applied_seq")
+_NODE_COLUMNS: Final = (*NODE_FIELDS, *NODE_EXTRAS)
 # A node's own commit_seq stays in an administrative commit, so that what guards a write is the number of the plan.
 _PUT_NODE: Final = (
     "INSERT INTO nodes (" + ", ".join(_NODE_COLUMNS) + ") VALUES (?" + ", ?" * (len(_NODE_COLUMNS) - 1) + ") "
@@ -42,7 +42,7 @@ _OUT_DEGREES: Final = "SELECT src, count(*) FROM edges WHERE board_id = ?1 AND s
 _IN_DEGREES: Final = "SELECT dst, count(*) FROM edges WHERE board_id = ?1 AND dst" + _LISTED + " GROUP BY dst"
 _CONTRADICTIONS: Final = (
     "SELECT e.dst, e.src, e.confidence, n.superseded_by IS NOT NULL OR n.revocation_reason IS NOT NULL OR n.status IS 'revoked' "
-    "FROM edges e JOIN nodes n ON n.board_id = e.board_id AND n.node_id = e.src "
+    "FROM edges e INDEXED BY edges_by_dst JOIN nodes n ON n.board_id = e.board_id AND n.node_id = e.src "
     "WHERE e.board_id = ?1 AND e.dst" + _LISTED + " AND e.rel_type = 'contradicts' ORDER BY e.src, e.edge_id"
 )
 _BETWEEN: Final = "SELECT edge_id FROM edges WHERE board_id = ?1 AND src" + _LISTED + " AND dst" + _LISTED

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
+from pulse_kg.domain.instants import Instant
 from pulse_kg.ports.vectors import Hit
 
 Floats = npt.NDArray[np.float32]
 States = npt.NDArray[np.int8]
-Change = tuple[str, int, int, bytes]
-"""Node id, 1 for live, commit_seq, vector."""
+Times = npt.NDArray[np.int64]
+Change = tuple[str, int, Instant | None, int, bytes]
+"""Node id, 1 for live, the node's time if it is known, commit_seq, vector."""
 
 GONE, SUPERSEDED, LIVE = 0, 1, 2
+NO_TIME = int(np.iinfo(np.int64).min)
+"""The time of a row that no span of time has."""
 
 _DIGITS = 4
 _NEAR = 1.1e-4  # scores that round to one number differ by less than 1e-4; the rest is for float32's errors
@@ -36,6 +39,7 @@ class Rows:
         count: How many rows are used.
         vectors: (capacity, dimension), little-endian float32.
         states: GONE, SUPERSEDED or LIVE, for each row; never changed.
+        times: The time of each row's node, epoch milliseconds; never changed.
         ids: Node ids.
     """
 
@@ -43,12 +47,13 @@ class Rows:
     count: int
     vectors: Floats
     states: States
+    times: Times
     ids: list[str]
 
     @property
     def size(self) -> int:
         """Bytes, about."""
-        return self.vectors.nbytes + self.states.nbytes + _BYTES_OF_AN_ID * self.count
+        return self.vectors.nbytes + self.states.nbytes + self.times.nbytes + _BYTES_OF_AN_ID * self.count
 
 
 @dataclass
@@ -76,42 +81,43 @@ class Kept:
             self.places = {}
         fresh = _matrix([vector for *_, vector in changes])
         rows = self._with_room(earlier, *fresh.shape)
-        states, count = rows.states.copy(), rows.count
-        for (node_id, live, _, vector), row in zip(changes, fresh, strict=True):
+        states, times, count = rows.states.copy(), rows.times.copy(), rows.count
+        for (node_id, live, at, _, vector), row in zip(changes, fresh, strict=True):
             state, place = (LIVE if live else SUPERSEDED), self.places.get(node_id)
             if place is not None:
                 if rows.vectors[place].tobytes() == vector:
-                    states[place] = state
+                    states[place], times[place] = state, _time(at)
                     continue
                 states[place] = GONE
             rows.vectors[count] = row
-            states[count] = state
+            states[count], times[count] = state, _time(at)
             rows.ids.append(node_id)
             self.places[node_id] = count
             count += 1
-        return Rows(max(rows.seq, changes[-1][2]), count, rows.vectors, states, rows.ids)
+        return Rows(max(rows.seq, changes[-1][3]), count, rows.vectors, states, times, rows.ids)
 
     def _with_room(self, rows: Rows | None, more: int, dimension: int) -> Rows:
         if rows is not None and rows.count + more <= len(rows.states):
             return rows
         if rows is None:
             capacity = more + more // 8 + 16
-            return Rows(0, 0, np.empty((capacity, dimension), "<f4"), np.zeros(capacity, np.int8), [])
+            return Rows(0, 0, np.empty((capacity, dimension), "<f4"), np.zeros(capacity, np.int8), np.full(capacity, NO_TIME), [])
         kept = np.flatnonzero(rows.states[: rows.count] != GONE)
         capacity = 2 * (len(kept) + more)
-        vectors, states = np.empty((capacity, dimension), "<f4"), np.zeros(capacity, np.int8)
+        vectors, states, times = np.empty((capacity, dimension), "<f4"), np.zeros(capacity, np.int8), np.full(capacity, NO_TIME)
         vectors[: len(kept)] = rows.vectors[kept]
-        states[: len(kept)] = rows.states[kept]
+        states[: len(kept)], times[: len(kept)] = rows.states[kept], rows.times[kept]
         node_ids = [rows.ids[place] for place in kept]
         self.places = {node_id: place for place, node_id in enumerate(node_ids)}
-        return Rows(rows.seq, len(kept), vectors, states, node_ids)
+        return Rows(rows.seq, len(kept), vectors, states, times, node_ids)
 
 
-def loaded(changes: Sequence[tuple[str, int, bytes]]) -> Rows:
-    """Rows of their own for a search that nothing is kept of: node id, 1 for live, vector."""
-    vectors = _matrix([vector for _, _, vector in changes])
-    states = np.array([LIVE if live else SUPERSEDED for _, live, _ in changes], np.int8)
-    return Rows(0, len(changes), vectors, states, [node_id for node_id, _, _ in changes])
+def loaded(changes: Sequence[Change]) -> Rows:
+    """Rows of their own for a search that nothing is kept of."""
+    vectors = _matrix([vector for *_, vector in changes])
+    states = np.array([LIVE if live else SUPERSEDED for _, live, *_ in changes], np.int8)
+    times = np.array([_time(at) for _, _, at, *_ in changes], np.int64)
+    return Rows(0, len(changes), vectors, states, times, [node_id for node_id, *_ in changes])
 
 
 def nearest(rows: Rows, queries: Sequence[bytes], *, limit: int, live_only: bool) -> list[list[Hit]]:
@@ -126,7 +132,16 @@ def nearest(rows: Rows, queries: Sequence[bytes], *, limit: int, live_only: bool
     return [_best(rows, wanted[_shortlist(own, limit)], query, limit) for own, query in zip(scores, matrix, strict=True)]
 
 
-def best_of(rows: Rows, query: bytes, *, limit: int, at_least: float, live_only: bool, allowed: Collection[str] | None = None) -> list[Hit]:
+def best_of(
+    rows: Rows,
+    query: bytes,
+    *,
+    limit: int,
+    at_least: float,
+    live_only: bool,
+    since: Instant | None = None,
+    until: Instant | None = None,
+) -> list[Hit]:
     """All of the rows that may be among the best `limit` and have that score, in any order: a part of a search over several.
 
     Args:
@@ -135,12 +150,16 @@ def best_of(rows: Rows, query: bytes, *, limit: int, at_least: float, live_only:
         limit: 1 or more.
         at_least: The rounded score that is needed, 0..1.
         live_only: Whether superseded nodes are left out.
-        allowed: Only these nodes; None for all.
+        since: Only nodes of this time or later; a node whose time is not known is in no span.
+        until: Only nodes before this time.
     """
     states, vectors = rows.states[: rows.count], rows.vectors[: rows.count]
     fit = states == LIVE if live_only else states != GONE
-    if allowed is not None:
-        fit &= np.fromiter((node_id in allowed for node_id in islice(rows.ids, rows.count)), np.bool_, rows.count)
+    if since is not None or until is not None:
+        times = rows.times[: rows.count]
+        fit &= times > NO_TIME if since is None else times >= since
+        if until is not None:
+            fit &= times < until
     wanted = np.flatnonzero(fit)
     if not len(wanted):
         return []
@@ -159,6 +178,10 @@ def ordered(hits: Sequence[Hit], limit: int) -> list[Hit]:
 def cosines(vectors: Sequence[bytes], query: bytes) -> list[float]:
     """The score of each vector, as in `Hit`."""
     return _scores(_matrix(vectors), np.frombuffer(query, "<f4"))
+
+
+def _time(at: Instant | None) -> Instant:
+    return NO_TIME if at is None else at
 
 
 def _matrix(vectors: Sequence[bytes]) -> Floats:

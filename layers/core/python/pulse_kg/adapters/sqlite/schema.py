@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pulse_kg.adapters.sqlite.rows import folded_body
+from pulse_kg.domain.instants import parse_instant
 
 APPLICATION_ID: Final = 0x504B4731
 """`PKG1` in the file's header: what tells a store from any other SQLite file."""
@@ -267,5 +272,51 @@ _VERSION_2: Final[Migration] = (
     """,
 )
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (_VERSION_1, _VERSION_2)
+# Texts as bytes: a row that is damaged must not keep the rest of the store closed.
+_VERSION_3: Final[Migration] = (
+    # What is searched for words beside the title.
+    "ALTER TABLE nodes ADD COLUMN folded_body TEXT NOT NULL DEFAULT ''",
+    "UPDATE nodes SET folded_body = pulse_folded_body(node_type, CAST(body AS BLOB), CAST(attributes AS BLOB))",
+    # The time of the node, beside its vector: NULL where it is not known, and then no span of time has it.
+    "ALTER TABLE vectors ADD COLUMN happened_at INTEGER",
+    """
+    UPDATE vectors SET happened_at = (
+        SELECT pulse_happened_at(n.node_type, CAST(n.attributes AS BLOB), n.created_at) FROM nodes n
+        WHERE n.board_id = vectors.board_id AND n.node_id = vectors.node_id
+    )
+    """,
+    "CREATE INDEX nodes_by_artifact ON nodes (board_id, artifact)",
+    "CREATE INDEX contradictions ON edges (board_id, created_at DESC, edge_id) WHERE rel_type = 'contradicts'",
+)
+
+
+def _attributes(given: bytes) -> dict[str, Any]:
+    found = json.loads(given)
+    if not isinstance(found, dict):
+        raise TypeError("attributes that are no object")
+    return found
+
+
+def _folded_body(node_type: str, body: bytes, attributes: bytes) -> str:
+    try:
+        return folded_body(node_type, body.decode(), _attributes(attributes))
+    except (ValueError, TypeError):
+        return ""
+
+
+def _happened_at(node_type: str, attributes: bytes, created_at: int) -> int | None:
+    try:
+        stated = _attributes(attributes).get("decided_at") if node_type == "Decision" else None
+        return parse_instant(stated) if isinstance(stated, str) else created_at
+    except (ValueError, TypeError):
+        return None
+
+
+FUNCTIONS: Final[Mapping[str, Callable[[str, bytes, Any], str | int | None]]] = {
+    "pulse_folded_body": _folded_body,
+    "pulse_happened_at": _happened_at,
+}
+"""What statements of migrations call with three arguments; of a row that is damaged they make nothing."""
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (_VERSION_1, _VERSION_2, _VERSION_3)
 """The one at index n leads from version n to n + 1. One that was released is never changed."""

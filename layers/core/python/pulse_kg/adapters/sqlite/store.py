@@ -16,6 +16,7 @@ from pulse_kg.adapters.sqlite.identity import SqliteIdentityStore, SqliteRateLim
 from pulse_kg.adapters.sqlite.queries import SqliteGraphQueries
 from pulse_kg.adapters.sqlite.search import SqliteVectorSearch
 from pulse_kg.adapters.sqlite.sessions import SqliteSessionStore
+from pulse_kg.adapters.sqlite.source import SqliteGraphSources
 from pulse_kg.adapters.sqlite.ticks import SqliteRelevanceStore, SqliteTickLog
 from pulse_kg.adapters.sqlite.vectors import VECTOR_CACHE_BYTES, SqliteVectorIndex
 
@@ -27,6 +28,7 @@ class SqliteStore:
         sessions: The `SessionStore`.
         graph: The `GraphStore`.
         queries: The `GraphQueries`.
+        sources: The `GraphSources`.
         vectors: The `VectorIndex`.
         commits: The `CommitLog`.
         boards: The `BoardStore`.
@@ -43,6 +45,7 @@ class SqliteStore:
         self.sessions = SqliteSessionStore(database)
         self.graph = SqliteGraphStore(database)
         self.queries = SqliteGraphQueries(database)
+        self.sources = SqliteGraphSources(database)
         self.vectors = SqliteVectorIndex(database, cache_bytes=vector_cache_bytes)
         self.commits = SqliteCommitLog(database, self.graph, self.vectors)
         self.hits = SqliteHitCounter(database)

@@ -28,17 +28,27 @@ _CHUNK: Final = 4096  # rows of one step of a search straight from the file
 _OVERHEAD: Final = 128  # bytes of a cached row beside its vector
 
 _PUT: Final = (
-    "INSERT INTO vectors (board_id, node_id, node_type, live, truncated, commit_seq, vector) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "INSERT INTO vectors (board_id, node_id, node_type, live, truncated, commit_seq, vector, happened_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (board_id, node_id) DO UPDATE SET node_type = excluded.node_type, live = excluded.live, truncated = excluded.truncated, "
-    "commit_seq = excluded.commit_seq, vector = excluded.vector WHERE excluded.commit_seq > vectors.commit_seq"
+    "commit_seq = excluded.commit_seq, vector = excluded.vector, happened_at = excluded.happened_at "
+    "WHERE excluded.commit_seq > vectors.commit_seq"
 )
-_PUT_LIVENESS: Final = "UPDATE vectors SET live = ?1, commit_seq = ?2 WHERE board_id = ?3 AND node_id = ?4 AND commit_seq < ?2"
+_PUT_STATE: Final = (
+    "UPDATE vectors SET live = ?1, commit_seq = ?2, happened_at = coalesce(?5, happened_at) "
+    "WHERE board_id = ?3 AND node_id = ?4 AND commit_seq < ?2"
+)
+# When a thing was decided may change where its text does not. The row's number changes with it, for copies in memory follow that.
+_PUT_TIME: Final = (
+    "UPDATE vectors SET happened_at = ?1, commit_seq = ?2 "
+    "WHERE board_id = ?3 AND node_id = ?4 AND commit_seq < ?2 AND happened_at IS NOT ?1"
+)
 _REMOVE_OTHERS: Final = "DELETE FROM vectors WHERE board_id = ?1 AND node_id NOT IN (SELECT value FROM json_each(?2)) AND commit_seq <= ?3"
 _PUT_AGAIN: Final = _PUT.replace("excluded.commit_seq > vectors.commit_seq", "excluded.commit_seq >= vectors.commit_seq")
 _LAST_SEQ: Final = "SELECT max(commit_seq) FROM vectors WHERE board_id = ? AND node_type = ?"
 _COUNT: Final = "SELECT count(*) FROM vectors INDEXED BY vectors_by_seq WHERE board_id = ? AND node_type = ?"
+_ALL: Final = "SELECT node_id, live, happened_at, commit_seq, vector FROM vectors WHERE board_id = ? AND node_type = ?"
 _CHANGES: Final = (
-    "SELECT node_id, live, commit_seq, vector FROM vectors "
+    "SELECT node_id, live, happened_at, commit_seq, vector FROM vectors "
     "WHERE board_id = ? AND node_type = ? AND commit_seq > ? ORDER BY commit_seq, node_id"
 )
 
@@ -131,19 +141,22 @@ class SqliteVectorIndex:
     def apply(self, plan: CommitPlan) -> None:
         """See `VectorIndex.apply`."""
         board_id, seq = plan.board_id, plan.seq
+        times = {node.node_id: node.happened_at for node in plan.nodes if node.node_type in SEARCHABLE_TYPES}
         whole = [
-            (board_id, w.node_id, w.node_type, w.live, w.text_vector.truncated, seq, w.text_vector.vector)
+            (board_id, w.node_id, w.node_type, w.live, w.text_vector.truncated, seq, w.text_vector.vector, times.get(w.node_id))
             for w in plan.vectors
             if w.text_vector is not None
         ]
-        liveness = [(w.live, seq, board_id, w.node_id) for w in plan.vectors if w.text_vector is None]
+        states = [(w.live, seq, board_id, w.node_id, times.get(w.node_id)) for w in plan.vectors if w.text_vector is None]
+        others = times.keys() - {w.node_id for w in plan.vectors}
         with self._database.writing() as connection:
             connection.executemany(_PUT, whole)
-            connection.executemany(_PUT_LIVENESS, liveness)
+            connection.executemany(_PUT_STATE, states)
+            connection.executemany(_PUT_TIME, [(times[node_id], seq, board_id, node_id) for node_id in sorted(others)])
 
     def replace_all(self, board_id: str, vectors: Sequence[tuple[Node, TextVector]], *, seq: int) -> int:
         """See `VectorIndex.replace_all`. Copies in the memory of other processes stay as they are until those start again."""
-        rows = [(board_id, n.node_id, n.node_type, n.live, v.truncated, n.commit_seq, v.vector) for n, v in vectors]
+        rows = [(board_id, n.node_id, n.node_type, n.live, v.truncated, n.commit_seq, v.vector, n.happened_at) for n, v in vectors]
         with self._database.writing() as connection:
             others = connection.execute(_REMOVE_OTHERS, (board_id, id_list(node.node_id for node, _ in vectors), seq))
             connection.executemany(_PUT_AGAIN, rows)
@@ -220,6 +233,6 @@ def _from_file(
 def _in_steps(connection: sqlite3.Connection, board_id: str, node_type: NodeType) -> Iterator[Rows]:
     from pulse_kg.adapters.sqlite import matrix
 
-    rows = connection.execute("SELECT node_id, live, vector FROM vectors WHERE board_id = ? AND node_type = ?", (board_id, node_type))
+    rows = connection.execute(_ALL, (board_id, node_type))
     while some := rows.fetchmany(_CHUNK):
         yield matrix.loaded(some)
