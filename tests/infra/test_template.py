@@ -126,6 +126,13 @@ def test_a_function_that_is_invoked_without_an_answer_keeps_what_failed(name: st
         assert RESOURCES[queue]["Type"] == "AWS::SQS::Queue"
 
 
+def test_the_decay_tick_is_started_each_hour_and_never_beside_itself() -> None:
+    (properties,) = [function for function in FUNCTIONS.values() if folder_of(function) == "decay_tick"]
+    (event,) = properties["Events"].values()
+    assert event == {"Type": "Schedule", "Properties": {"Schedule": "rate(1 hour)"}}
+    assert properties["ReservedConcurrentExecutions"] == 1
+
+
 def test_a_queue_hides_a_message_six_times_as_long_as_its_function_works() -> None:
     for properties in FUNCTIONS.values():
         for event in properties.get("Events", {}).values():

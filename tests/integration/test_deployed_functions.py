@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -89,6 +90,36 @@ def test_a_direct_call_without_a_key_is_refused_by_the_tool_itself(deployed: Tri
 def test_the_relay_runs_and_reports(deployed: Trial) -> None:
     answer = client_of("lambda", deployed.variables).invoke(FunctionName=f"{STACK}-outbox_relay")
     assert json.loads(answer["Payload"].read())["failed"] == {}
+
+
+def test_the_decay_tick_writes_what_was_counted_into_the_nodes(deployed: Trial) -> None:
+    agent = deployed.agent("by_tick")
+    session = deployed.call("begin_consolidation", _source(agent, 1), agent.key)["session_id"]
+    node = {"session_id": session, "node_type": "Decision", "title": "The car is fast"}
+    deployed.call("add_node_candidate", node, agent.key)
+    (added,) = deployed.call("commit_consolidation", {"session_id": session}, agent.key)["applied"]["added"]
+    node_id, store = added["node_id"], deployed.container.store
+    deadline = time.monotonic() + 60
+    while not (counted := store.hits.counted(agent.board)):  # a count that the store does not take at once is lost, and no fault
+        assert time.monotonic() < deadline
+        found = deployed.call("query_natural", {"board_id": agent.board, "query": "Is the car fast?"}, agent.key)
+        assert [one["node_id"] for one in found["answer_nodes"]] == [node_id]
+
+    first, second = (invoke_by_schedule(deployed, "decay_tick") for _ in range(2))
+
+    assert (first["running"], first["failed"], first["left"]) == (False, {}, 0)
+    assert first["hits"] >= counted[node_id][0] > 0
+    ticked = store.graph.nodes(agent.board, [node_id])[node_id]
+    assert (ticked.query_hits, ticked.last_queried_at) == counted[node_id]
+    assert (ticked.last_recomputed_at or 0) > ticked.created_at
+    assert (second["hits"], second["boards"]) == (0, first["boards"])
+
+
+def invoke_by_schedule(deployed: Trial, function: str) -> Any:
+    """What a function reports when the scheduler starts it."""
+    answer = client_of("lambda", deployed.variables).invoke(FunctionName=f"{STACK}-{function}", Payload=json.dumps(event_of(function)))
+    assert "FunctionError" not in answer
+    return json.loads(answer["Payload"].read())
 
 
 def test_texts_are_compared_by_the_model_of_the_embedding_function(deployed: Trial) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ from pulse_kg.adapters.opensearch.vectors import OpenSearchVectorIndex
 from pulse_kg.adapters.served.store import ServedStore
 from pulse_kg.domain.instants import parse_instant
 from pulse_kg.domain.model import TextVector
-from pulse_kg.usecases.decay_tick import TickPorts, decay_tick
+from pulse_kg.usecases import decay_tick as tick_usecase
+from pulse_kg.usecases.decay_tick import LEASE_MS, TickPorts, TickReport, decay_tick
 from tests.support.plans import DIMENSION, HOUR, NOW, add, edge, node, unit
 from tests.support.served import served
 from tests.support.stores import CONTRACT_DIMENSION, STORES, Stores
@@ -109,3 +111,73 @@ def test_a_tick_writes_the_same_as_on_the_embedded_store(store: ServedStore, tmp
     with STORES["sqlite-memory"](tmp_path) as embedded:
         embedded.boards.create("alpha", "Alpha", now=NOW)
         assert _ticked(store) == _ticked(embedded)
+
+
+class _Before:
+    """The relevances, before each portion of which something happens."""
+
+    def __init__(self, part: Any, happens: Callable[[], object]) -> None:
+        self._part, self._happens = part, happens
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "rescore":
+            self._happens()
+        return getattr(self._part, name)
+
+
+def _filled(store: ServedStore) -> dict[str, list[str]]:
+    """Three boards with three nodes each, which have one, two and three hits."""
+    made = {
+        board: add(store, number, *(node(t) for t in "ABC"), board_id=board) for number, board in enumerate(("alpha", "b00", "beta"), 1)
+    }
+    for number, (board, node_ids) in enumerate(made.items(), 1):
+        for _ in range(number):
+            store.hits.count(board, node_ids, now=NOW + 1)
+    return made
+
+
+def _hits(store: ServedStore, made: Mapping[str, list[str]]) -> dict[str, set[int]]:
+    return {board: {n.query_hits for n in store.graph.nodes(board, node_ids).values()} for board, node_ids in made.items()}
+
+
+def test_a_run_over_several_boards_goes_on_where_the_last_one_broke_off(store: ServedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tick_usecase, "AT_A_TIME", 2)
+    made = _filled(store)
+    clock = FixedClock(NOW + HOUR)
+
+    def run(holder: str, happens: Callable[[], object], seconds: float = 60) -> TickReport:
+        relevances: Any = _Before(store.relevances, happens)
+        return decay_tick(TickPorts(store.boards, store.hits, relevances, store.ticks, clock), holder=holder, seconds=seconds)
+
+    first = run("first", lambda: clock.advance(seconds=10), seconds=25)  # three portions: two of alpha, one of the next
+    assert (first.boards, first.nodes, first.hits, first.failed) == (1, 5, 3 + 2 * 2, {})
+    assert first.left > 0
+    assert _hits(store, made) == {"alpha": {1}, "b00": {0, 2}, "beta": {0}}
+
+    second = run("second", lambda: None)
+    assert (second.nodes, second.hits, second.failed, second.left) == (1 + 3, 2 + 3 * 3, {}, 0)
+    assert _hits(store, made) == {"alpha": {1}, "b00": {2}, "beta": {3}}
+    third = run("third", lambda: None)
+    assert (third.nodes, third.hits) == (9, 0)  # of all boards again
+
+
+def test_of_two_processes_one_runs_the_tick(store: ServedStore) -> None:
+    made, clock, beside = _filled(store), FixedClock(NOW + HOUR), list[TickReport]()
+
+    def ports(relevances: Any) -> TickPorts:
+        return TickPorts(store.boards, store.hits, relevances, store.ticks, clock)
+
+    def another() -> None:
+        beside.append(decay_tick(ports(store.relevances), holder=f"another {len(beside)}", seconds=60))
+
+    report = decay_tick(ports(_Before(store.relevances, another)), holder="one", seconds=60)
+    assert (report.nodes, report.hits) == (9, 3 * (1 + 2 + 3))
+    assert beside == [TickReport(running=True)] * 3
+    assert _hits(store, made) == {"alpha": {1}, "b00": {2}, "beta": {3}}
+
+    assert store.ticks.take("one that died", now=clock.now(), until=clock.now() + LEASE_MS) is not None
+    another()
+    assert beside[-1] == TickReport(running=True)
+    clock.advance(seconds=LEASE_MS / 1000)
+    another()
+    assert (beside[-1].running, beside[-1].nodes) == (False, 9)
