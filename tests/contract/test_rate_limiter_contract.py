@@ -55,3 +55,8 @@ def test_threads_share_one_counter(store: Stores) -> None:
     with ThreadPoolExecutor(8) as pool:
         given = list(pool.map(lambda _: store.rates.take("ada", limit=10, window_seconds=60, now=NOW), range(30)))
     assert given.count(None) == 10
+
+
+def test_a_patient_call_is_counted_as_any_other(store: Stores) -> None:
+    taken = [store.rates.take("ada", limit=2, window_seconds=60, now=NOW, patience=0.05) for _ in range(3)]
+    assert taken == [None, None, 60]

@@ -105,8 +105,16 @@ class RateLimiter(Protocol):
     Errors: StoreUnavailable (retryable).
     """
 
-    def take(self, key: str, *, limit: int, window_seconds: int, now: Instant) -> int | None:
+    def take(self, key: str, *, limit: int, window_seconds: int, now: Instant, patience: float | None = None) -> int | None:
         """Takes one of `limit` calls of the current window.
+
+        Args:
+            key: What is counted.
+            limit: Calls of a window.
+            window_seconds: How long a window is.
+            now: The time.
+            patience: For a call that only reads: seconds that it may wait where a store lets one process write at a time. When they are over
+                the calls counted so far decide, and this one goes uncounted. None waits as every write does.
 
         Returns:
             None where there was one left; else the whole seconds, 1 or more, until the next window.

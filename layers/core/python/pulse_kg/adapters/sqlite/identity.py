@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pulse_kg.adapters.jsontext import from_json, to_json
-from pulse_kg.adapters.sqlite.database import Database
+from pulse_kg.adapters.sqlite.database import WRITE_WAIT_SECONDS, Database
 from pulse_kg.domain.instants import Instant
+from pulse_kg.errors import StoreUnavailable
 from pulse_kg.ports.identity import Agent, KeyRecord
 
 _AGENTS: Final = "SELECT agent_id, name, preset, added_flags, removed_flags, created_at, revoked_at FROM agents"
@@ -131,19 +132,29 @@ class SqliteRateLimiter:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def take(self, key: str, *, limit: int, window_seconds: int, now: Instant) -> int | None:
+    def take(self, key: str, *, limit: int, window_seconds: int, now: Instant, patience: float | None = None) -> int | None:
         """See `RateLimiter.take`; a refused call is not counted."""
         length = window_seconds * 1000
-        with self._database.writing() as connection:
-            row = connection.execute(
-                "SELECT number, taken FROM rate_windows WHERE key = ? AND window_seconds = ?", (key, window_seconds)
-            ).fetchone()
-            number, taken = max((now // length, 0), row or (-1, 0))
-            if taken >= limit:
-                return max(1, -((now - (number + 1) * length) // 1000))
-            connection.execute(
-                "INSERT INTO rate_windows (key, window_seconds, number, taken) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (key, window_seconds) DO UPDATE SET number = excluded.number, taken = excluded.taken",
-                (key, window_seconds, number, taken + 1),
-            )
-        return None
+        try:
+            with self._database.writing(wait_seconds=WRITE_WAIT_SECONDS if patience is None else patience) as connection:
+                number, taken = self._window(connection, key, window_seconds, now)
+                if taken < limit:
+                    connection.execute(
+                        "INSERT INTO rate_windows (key, window_seconds, number, taken) VALUES (?, ?, ?, ?) "
+                        "ON CONFLICT (key, window_seconds) DO UPDATE SET number = excluded.number, taken = excluded.taken",
+                        (key, window_seconds, number, taken + 1),
+                    )
+        except StoreUnavailable:
+            if patience is None:
+                raise
+            with self._database.reading() as connection:  # which tells a store that is really away
+                number, taken = self._window(connection, key, window_seconds, now)
+        return max(1, -((now - (number + 1) * length) // 1000)) if taken >= limit else None
+
+    @staticmethod
+    def _window(connection: sqlite3.Connection, key: str, window_seconds: int, now: Instant) -> tuple[int, int]:
+        """The number of the current window, and what is taken of it."""
+        row = connection.execute(
+            "SELECT number, taken FROM rate_windows WHERE key = ? AND window_seconds = ?", (key, window_seconds)
+        ).fetchone()
+        return max((now // (window_seconds * 1000), 0), row or (-1, 0))
