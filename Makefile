@@ -19,6 +19,9 @@ ARCHITECTURE ?= arm64
 # Processes that `make crash` kills.
 KILLS ?= 100
 
+# How long `make fuzz` runs.
+SECONDS ?= 600
+
 INSTALLED := $(VENV)/.installed
 MODEL_DIR := $(VENV)/share/pulse-kg/model
 MODEL := $(MODEL_DIR)/model.json
@@ -28,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 export PIP_NO_INPUT := 1
 
-.PHONY: help setup functions-setup tools-setup demo demo-served test check lint type format bench bench-cold bench-retrieval up down status build deploy-local invoke lock clean crash
+.PHONY: help setup functions-setup tools-setup demo demo-served test check lint type format bench bench-cold bench-cypher bench-reads bench-retrieval bench-served up down status build deploy-local invoke lock clean conformance crash fuzz
 
 help: ## List the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)$$/\1\t\2/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -66,11 +69,23 @@ bench: setup ## Run the benchmark
 bench-served: setup ## Run the benchmark of the served form on the local servers (`make up` first)
 	@$(BIN)/python -m bench.served
 
+bench-reads: setup ## Measure the tools that read on boards of 1,000 to 100,000 nodes, and on the local servers where they are up
+	@$(BIN)/python -m bench.reads
+
+bench-cypher: setup ## Measure the query engine on boards of 1,000 to 100,000 nodes, and on the local servers where they are up
+	@$(BIN)/python -m bench.cypher
+
 bench-retrieval: setup ## Measure how well the tools that search find what they are asked for
 	@$(BIN)/python -m bench.retrieval
 
 bench-cold: up functions-setup ## Measure cold starts of the functions on the local servers
 	@$(BIN)/python -m bench.cold_start
+
+conformance: setup ## Run cases of openCypher's conformance kit (CASES=FILE)
+	@$(BIN)/python -m tests.conformance $(CASES)
+
+fuzz: setup ## Try to break the query engine by texts made by chance (SECONDS=600)
+	@$(BIN)/python -m tests.support.cypher_fuzz --seconds $(SECONDS) --report bench/reports/fuzz.json
 
 crash: setup ## Kill processes and servers in the middle of commits, on servers of its own (KILLS=100)
 	@$(BIN)/python -m tests.crash.served_kills --kills $(KILLS) --report bench/reports/crash.json

@@ -192,6 +192,15 @@ def test_what_is_kept_is_paid_for(name: str, more: tuple[float, ...]) -> None:
         aggregate.add(4, *more)
 
 
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_the_extreme_of_a_list_that_holds_itself_doubled_again_and_again_is_not_looked_for_to_its_end(name: str) -> None:
+    items: Any = [1]
+    for _ in range(60):
+        items = [items, items]
+    with pytest.raises(ResourceExhausted):
+        AGGREGATES[name](Counting(limit=10_000).spend).add(items)
+
+
 def test_each_group_has_a_state_of_its_own() -> None:
     for kind in AGGREGATES.values():
         one, other = kind(), kind()

@@ -133,15 +133,16 @@ class _Average:
 class _Extreme:
     """The first or last value of the order of `order_key`; of equal ones the first that came."""
 
-    def __init__(self, largest: bool) -> None:
+    def __init__(self, largest: bool, spend: Spend) -> None:
         self._largest = largest
+        self._spend = spend
         self._value: Any = None
         self._key: OrderKey | None = None
 
     def add(self, value: Any, *_: Any) -> None:
         if value is None:
             return
-        key = order_key(value)
+        key = order_key(value, self._spend)
         if self._key is None or (key > self._key if self._largest else key < self._key):
             self._value, self._key = value, key
 
@@ -193,9 +194,11 @@ class _Deviation:
         self._squares += distance * (value - self._mean)
 
     def result(self) -> float:
-        """0.0 of fewer values than have a deviation."""
+        """0.0 of fewer values than have a deviation; NaN or an infinity of values whose squares are beyond the floats."""
         divisor = self._count - 1 if self._sample else self._count
-        return math.sqrt(self._squares / divisor) if divisor > 0 else 0.0
+        if divisor <= 0:
+            return 0.0
+        return math.sqrt(self._squares / divisor) if self._squares >= 0 else math.nan
 
 
 class _Percentile:
@@ -260,8 +263,8 @@ AGGREGATES: Final[Mapping[str, AggregateKind]] = {
         AggregateKind("count", 1, lambda _: _Count()),
         AggregateKind("sum", 1, lambda _: _Sum()),
         AggregateKind("avg", 1, lambda _: _Average()),
-        AggregateKind("min", 1, lambda _: _Extreme(largest=False)),
-        AggregateKind("max", 1, lambda _: _Extreme(largest=True)),
+        AggregateKind("min", 1, lambda spend: _Extreme(largest=False, spend=spend)),
+        AggregateKind("max", 1, lambda spend: _Extreme(largest=True, spend=spend)),
         AggregateKind("collect", 1, _Collect),
         AggregateKind("stDev", 1, lambda _: _Deviation("stDev()", sample=True)),
         AggregateKind("stDevP", 1, lambda _: _Deviation("stDevP()", sample=False)),

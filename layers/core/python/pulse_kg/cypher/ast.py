@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from pulse_kg.domain.records import record
 
 Arrow = Literal["out", "in", "both"]
 QuantifierKind = Literal["all", "any", "none", "single"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A piece of the query's text: from `start`, inclusive, to `end`, exclusive, in characters."""
 
@@ -20,7 +21,7 @@ class Span:
 # Expressions.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant:
     """A null, boolean, number or string."""
 
@@ -28,7 +29,7 @@ class Constant:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """`$name`."""
 
@@ -36,7 +37,7 @@ class Parameter:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Variable:
     """A name in scope."""
 
@@ -44,7 +45,7 @@ class Variable:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListOf:
     """`[a, b]`."""
 
@@ -52,7 +53,7 @@ class ListOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MapOf:
     """`{a: 1}`; a later entry of the same key wins."""
 
@@ -60,7 +61,7 @@ class MapOf:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Property:
     """`of.key`."""
 
@@ -69,7 +70,7 @@ class Property:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index:
     """`of[at]`: an item of a list, a value of a map, a property of an element."""
 
@@ -78,7 +79,7 @@ class Index:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slice:
     """`of[low..high]`; an end may be absent."""
 
@@ -88,7 +89,7 @@ class Slice:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HasLabels:
     """`of:A:B`: all of these labels, or for a relationship this type."""
 
@@ -97,7 +98,7 @@ class HasLabels:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unary:
     """`NOT x`, `-x`, `+x`."""
 
@@ -106,7 +107,7 @@ class Unary:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operation:
     """Operands joined by operators of one rank, from left to right: one operand more than operators.
 
@@ -118,7 +119,7 @@ class Operation:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Comparison:
     """`a < b <= c`: a conjunction of the comparisons of neighbours. Operators: `= <> < <= > >=`."""
 
@@ -127,7 +128,7 @@ class Comparison:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IsNull:
     """`x IS NULL`, or with `negated` `x IS NOT NULL`."""
 
@@ -136,7 +137,7 @@ class IsNull:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """A function, or an aggregate; `name` as written, `CountStar` is a node of its own."""
 
@@ -146,14 +147,14 @@ class Call:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CountStar:
     """`count(*)`."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """`CASE subject WHEN … THEN … ELSE … END`; the subject is absent in the searching form."""
 
@@ -163,7 +164,7 @@ class Case:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Quantifier:
     """`all(x IN list WHERE p)` and any, none, single."""
 
@@ -174,7 +175,7 @@ class Quantifier:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListComprehension:
     """`[x IN list WHERE p | e]`."""
 
@@ -185,7 +186,7 @@ class ListComprehension:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reduce:
     """`reduce(total = start, x IN list | e)`."""
 
@@ -197,7 +198,7 @@ class Reduce:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MapProjection:
     """`of{.key, .*, name: e, variable}`. Items are ("property", key), ("all",), ("entry", key, expression)."""
 
@@ -206,7 +207,7 @@ class MapProjection:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PatternPredicate:
     """A pattern where an expression is wanted: whether it matches."""
 
@@ -214,7 +215,7 @@ class PatternPredicate:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PatternComprehension:
     """`[p = (a)-->(b) WHERE c | e]`."""
 
@@ -224,7 +225,7 @@ class PatternComprehension:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShortestPathExpression:
     """`shortestPath((a)-[*]-(b))` where an expression is wanted: the path, or for `allShortestPaths` a list of them."""
 
@@ -232,7 +233,7 @@ class ShortestPathExpression:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Subquery:
     """`EXISTS { … }`, `COUNT { … }`, `COLLECT { … }`."""
 
@@ -272,25 +273,25 @@ Expression = (
 # Patterns.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Labels:
     """What a node pattern asks of labels: every group of `all_of`, and of a group one label. Empty asks nothing."""
 
     all_of: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NodePattern:
     """`(variable:Label {key: value} WHERE p)`."""
 
     variable: str | None
     labels: Labels
-    properties: MapOf | Parameter | None
+    properties: MapOf | None
     where: Expression | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hops:
     """The length of a relationship pattern with a star: `*`, `*2`, `*1..3`; a bound that is not written is None."""
 
@@ -299,20 +300,20 @@ class Hops:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RelPattern:
     """`-[variable:A|B *1..3 {key: value}]->`."""
 
     variable: str | None
     rel_types: tuple[str, ...]
     hops: Hops | None
-    properties: MapOf | Parameter | None
+    properties: MapOf | None
     arrow: Arrow
     where: Expression | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PatternPart:
     """A chain of nodes and relationships: one node more than relationships.
 
@@ -331,7 +332,7 @@ class PatternPart:
 # Clauses.
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Match:
     """`MATCH` or `OPTIONAL MATCH` with its `WHERE`."""
 
@@ -341,7 +342,7 @@ class Match:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unwind:
     """`UNWIND items AS variable`."""
 
@@ -350,7 +351,7 @@ class Unwind:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ProjectionItem:
     """`expression AS alias`; `text` is the expression's source text."""
 
@@ -365,7 +366,7 @@ class ProjectionItem:
         return self.text if self.alias is None else self.alias
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SortItem:
     """A key of `ORDER BY`."""
 
@@ -373,7 +374,7 @@ class SortItem:
     descending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Projection:
     """`WITH` or `RETURN`: items, then the distinct ones, then ordered, then cut; `WITH` may have a `WHERE`.
 
@@ -393,7 +394,7 @@ class Projection:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallSubquery:
     """`CALL { … }`, for each row.
 
@@ -409,7 +410,7 @@ class CallSubquery:
 Clause = Match | Unwind | Projection | CallSubquery
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SingleQuery:
     """Clauses one after the other; the last one is a RETURN, but in `EXISTS { }` and `COUNT { }`, where it may be absent."""
 
@@ -417,7 +418,7 @@ class SingleQuery:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Query:
     """One or more single queries, joined by UNION (the distinct rows) or UNION ALL."""
 
@@ -426,7 +427,7 @@ class Query:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Statement:
     """The whole text."""
 

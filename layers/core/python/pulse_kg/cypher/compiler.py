@@ -29,6 +29,7 @@ from pulse_kg.cypher.operators import (
     SortRows,
     TrimRows,
     UnwindRows,
+    counted,
 )
 from pulse_kg.cypher.scope import Scope
 from pulse_kg.cypher.steps import Nested, ReadAhead
@@ -101,6 +102,7 @@ class QueryCompiler:
         for clause in tree.clauses:
             made, scope = self._clause(clause, scope)
             operators += made
+        operators = counted(operators)
         if not (isinstance(last, ast.Projection) and last.final):
             return CompiledPart(tuple(operators), (), None)
         columns = tuple(Column(name, kind) for name, kind in scope.names.items())
@@ -218,7 +220,7 @@ class QueryCompiler:
         limit = None if tree.limit is None else self._number(tree.limit, "LIMIT")
         skip = None if tree.skip is None else self._number(tree.skip, "SKIP")
         if tree.order:
-            operators.append(self._sort(tree, items, seen, _first_rows(skip, limit), closed=closed, aggregating=aggregating))
+            operators.append(self._sort(tree, items, seen, _first_rows(skip, limit), aggregating=aggregating))
         if skip is not None:
             operators.append(SkipRows(skip))
         if limit is not None:
@@ -311,7 +313,8 @@ class QueryCompiler:
             wanted = "" if kind is None else f" {kind.arguments}"
             raise Fault("InvalidNumberOfArguments", f"{tree.name}() takes{wanted} arguments, not {len(tree.arguments)}.", tree.span)
         typed = [self._expressions.compile(argument, scope) for argument in tree.arguments]
-        calls.append(AggregateCall(name, kind, tuple(argument.run for argument in typed), tree.distinct, tree.span))
+        of = tree.arguments[0].name if isinstance(tree.arguments[0], ast.Variable) else None
+        calls.append(AggregateCall(name, kind, tuple(argument.run for argument in typed), tree.distinct, tree.span, of))
         grouped[name] = _kind_of_aggregate(kind.name, typed[0].kind)
         return name
 
@@ -322,7 +325,6 @@ class QueryCompiler:
         seen: Scope,
         most: Callable[[Context], int] | None,
         *,
-        closed: bool,
         aggregating: bool,
     ) -> Operator:
         keys = []
@@ -336,7 +338,6 @@ class QueryCompiler:
                 if left is not None:
                     raise Fault("InvalidAggregation", "ORDER BY can't aggregate what WITH or RETURN does not.", left.span)
                 keys.append((self._expressions.compile(rest, seen).run, item.descending))
-        del closed
         return SortRows(tuple(keys), most, tuple(nested))
 
     @staticmethod

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from random import Random
 from typing import Any, Final, TypeVar
 
 from pulse_kg.cypher.budget import Budget
@@ -62,8 +61,17 @@ class Context:
         self._nodes: dict[str, GraphNode] = {}
         self._hops: dict[tuple[Direction, tuple[str, ...] | None], dict[str, list[Hop]]] = {}
         self._counts: GraphCounts | None = None
-        # The generator takes a text in a way that does not change from process to process.
-        self.chance = Random(seed).random  # noqa: S311 - nothing secret hangs on it
+        self._seed = seed
+        self._chance: Callable[[], float] | None = None
+
+    def chance(self) -> float:
+        """The next number of `rand()`."""
+        if self._chance is None:
+            from random import Random  # few queries need it
+
+            # The generator takes a text in a way that does not change from process to process.
+            self._chance = Random(self._seed).random  # noqa: S311 - nothing secret hangs on it
+        return self._chance()
 
     @property
     def id_key(self) -> str | None:
@@ -77,19 +85,41 @@ class Context:
             self._counts = self._source.counts()
         return self._counts
 
-    def scan(self, label: str | None, equals: Mapping[str, Any]) -> Iterator[GraphNode]:
-        """The nodes with a label, by id; see `GraphSource.scan`."""
-        self.budget.request()
-        for node in self._source.scan(label, equals if self.pushdown else {}, self._node_need):
-            self.budget.fetch(1, _characters(node) if self._long_nodes else 0)
-            yield self._nodes.setdefault(node.node_id, node)
+    def scan(self, label: str | None, equals: Mapping[str, Any], whole: Callable[[list[GraphNode]], None]) -> Iterator[GraphNode]:
+        """The nodes with a label, by id; see `GraphSource.scan`.
 
-    def all_edges(self, rel_types: tuple[str, ...] | None) -> Iterator[tuple[GraphNode, GraphEdge, GraphNode]]:
-        """All edges of these types with their ends; see `GraphSource.edges`."""
+        Args:
+            label: None for all.
+            equals: What they may be narrowed by.
+            whole: Takes them all, if they are read to the end.
+        """
         self.budget.request()
+        fetch, long, known, listed = self.budget.fetch, self._long_nodes, self._nodes.setdefault, list[GraphNode]()
+        for found in self._source.scan(label, equals if self.pushdown else {}, self._node_need):
+            fetch(1, _characters(found) if long else 0)
+            node = known(found.node_id, found)
+            listed.append(node)
+            yield node
+        whole(listed)
+
+    def all_edges(
+        self, rel_types: tuple[str, ...] | None, whole: Callable[[list[tuple[GraphNode, GraphEdge, GraphNode]]], None]
+    ) -> Iterator[tuple[GraphNode, GraphEdge, GraphNode]]:
+        """All edges of these types with their ends; see `GraphSource.edges`.
+
+        Args:
+            rel_types: None for all.
+            whole: Takes them all, if they are read to the end.
+        """
+        self.budget.request()
+        fetch, long, known = self.budget.fetch, self._long_edges, self._nodes.setdefault
+        listed: list[tuple[GraphNode, GraphEdge, GraphNode]] = []
         for src, edge, dst in self._source.edges(rel_types, self._edge_need, self._node_need):
-            self.budget.fetch(1, _characters(edge) if self._long_edges else 0)
-            yield self._nodes.setdefault(src.node_id, src), edge, self._nodes.setdefault(dst.node_id, dst)
+            fetch(1, _characters(edge) if long else 0)
+            triple = known(src.node_id, src), edge, known(dst.node_id, dst)
+            listed.append(triple)
+            yield triple
+        whole(listed)
 
     def nodes(self, node_ids: Collection[str]) -> dict[str, GraphNode]:
         """Those of these nodes that there are, by id."""
@@ -134,7 +164,8 @@ class Context:
     def prefetch(self, node_ids: Iterable[str], direction: Direction, rel_types: tuple[str, ...] | None) -> None:
         """Reads the edges at these nodes that were not read yet."""
         known = self._hops.setdefault((direction, rel_types), {})
-        for some in batches(dict.fromkeys(i for i in node_ids if i not in known), AT_ONCE):
+        missing = dict.fromkeys([i for i in node_ids if i not in known])
+        for some in batches(missing, AT_ONCE) if missing else ():
             self.budget.request()
             for node_id in some:
                 known[node_id] = []
@@ -162,6 +193,9 @@ def batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
 
 def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """The rows in lists, small ones first."""
+    if type(rows) is list and len(rows) == 1:
+        yield rows  # a pattern inside of an expression is matched for one row at a time
+        return
     rest, sizes = iter(rows), iter(_CHUNKS)
     size = next(sizes)
     while some := list(islice(rest, size)):

@@ -24,6 +24,8 @@ from pulse_kg.errors import ResourceExhausted
 from pulse_kg.ports.graph_source import GraphEdge, GraphNode, GraphSource, Need
 
 MOST_BYTES: Final = 4_000_000
+_MOST_NESTED: Final = 100
+"""Lists and maps in one another in a value of the result; more is nothing that a reader of JSON must take."""
 TIME_DEPENDENT: Final = "time_dependent"
 
 
@@ -191,28 +193,37 @@ class _Room:
         Raises:
             ResourceExhausted: There is not so much.
         """
-        self._left -= _least_size(value)
+        self._measure(value, -1)  # a row is no list of its own
+
+    def _measure(self, value: Any, depth: int) -> None:
+        kind = type(value)
+        if kind is list:
+            self._parts(2, value, depth)
+        elif kind is dict:
+            self._parts(2 + sum([len(key) + 3 for key in value]), value.values(), depth)
+        elif kind is GraphNode or kind is GraphEdge:
+            self._measure(value.properties, depth)
+        elif kind is Path:
+            self._parts(2, (*value.nodes, *value.rels), depth)
+        else:
+            self._less(len(value) + 2 if kind is str else 1)
+
+    def _parts(self, size: int, parts: Iterable[Any], depth: int) -> None:
+        if depth == _MOST_NESTED:
+            raise Fault("NestingTooDeep", f"A value of the result nests deeper than {_MOST_NESTED} levels.", phase="run")
+        self._less(size)
+        for part in parts:
+            self._measure(part, depth + 1)
+
+    def _less(self, size: int) -> None:
+        # Part by part: lists that share their items are made with little, and have no end.
+        self._left -= size
         if self._left < 0:
             raise ResourceExhausted(
                 f"The rows would have more than {self._most:,} bytes. Return fewer columns, name properties instead of whole nodes, "
                 "or add a LIMIT.",
                 {"budget": "response_bytes", "limit": self._most},
             )
-
-
-def _least_size(value: Any) -> int:
-    kind = type(value)
-    if kind is str:
-        return len(value) + 2
-    if kind is list:
-        return 2 + sum(_least_size(item) for item in value)
-    if kind is dict:
-        return 2 + sum(len(key) + 3 + _least_size(item) for key, item in value.items())
-    if kind is GraphNode or kind is GraphEdge:
-        return _least_size(dict(value.properties))
-    if kind is Path:
-        return sum(_least_size(part) for part in (*value.nodes, *value.rels))
-    return 1
 
 
 def _node_ids(value: Any) -> Iterator[str]:

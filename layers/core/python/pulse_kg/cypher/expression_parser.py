@@ -413,7 +413,9 @@ class ExpressionParser(Reader):
             return False
         if self._op_at(at + 1, "["):
             return self._op_at(self.closing.get(at + 1, len(self.tokens)) + 1, "-")
-        return self._op_at(at + 1, "-") and (self._op_at(at + 2, "(") or (self._op_at(at + 2, ">") and self._op_at(at + 3, "(")))
+        if not self._op_at(at + 1, "-") or self.tokens[at].end < self.tokens[at + 1].start:
+            return False  # (a) - -(b) subtracts
+        return self._op_at(at + 2, "(") or (self._op_at(at + 2, ">") and self._op_at(at + 3, "("))
 
     def _op_at(self, at: int, *ops: str) -> bool:
         return at < len(self.tokens) and self.tokens[at].kind == "op" and self.tokens[at].value in ops

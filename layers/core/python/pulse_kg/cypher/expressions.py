@@ -267,8 +267,7 @@ class ExpressionCompiler:
         if op == "IN":
             return self._in(tree, operands[0], operands[1])
         if op in _TEXT:
-            left, right, test, span = operands[0].run, operands[1].run, _TEXT[op], tree.span
-            return Typed(kinds.BOOLEAN, lambda row, ctx: _placed(lambda: test(left(row, ctx), right(row, ctx), ctx.spend), span))
+            return Typed(kinds.BOOLEAN, _text_test(_TEXT[op], operands[0].run, operands[1].run, tree.span))
         return self._arithmetic(tree, operands)
 
     def _in(self, tree: ast.Operation, left: Typed, right: Typed) -> Typed:
@@ -295,8 +294,12 @@ class ExpressionCompiler:
             total = _kind_of_arithmetic(op, total, operand.kind, span)
         steps = [(_ARITHMETIC[op], operand.run) for op, operand in zip(tree.ops, operands[1:], strict=True)]
 
+        units = len(steps) // _OPERATIONS
+
         def compute(row: Row, ctx: Context) -> Any:
             value = run(row, ctx)
+            if units:
+                ctx.spend(units)
             for apply, operand in steps:
                 try:
                     value = apply(value, operand(row, ctx), ctx)
@@ -551,6 +554,16 @@ class ExpressionCompiler:
         return Typed(kinds.list_of(columns[0].kind), collected)
 
 
+def _text_test(test: Callable[[Any, Any, values.Spend], bool | None], left: Evaluate, right: Evaluate, span: Span) -> Evaluate:
+    def run(row: Row, ctx: Context) -> bool | None:
+        try:
+            return test(left(row, ctx), right(row, ctx), ctx.spend)
+        except Fault as fault:
+            raise fault.at(span) from None
+
+    return run
+
+
 def _absent(_row: Row, _ctx: Context) -> Any:
     return ABSENT
 
@@ -572,6 +585,8 @@ def _capital(kind: Kind) -> str:
     return text[0].upper() + text[1:]
 
 
+_OPERATIONS: Final = 16
+"""Operations of one expression that count as much as a row: else the clock is not looked at while thousands run for each row."""
 _FEW: Final = 8
 """Items that are gone through one by one faster than a set of them is made."""
 

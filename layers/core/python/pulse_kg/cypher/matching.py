@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from pulse_kg.cypher import ast, kinds
@@ -30,7 +30,7 @@ from pulse_kg.cypher.steps import (
     Step,
 )
 from pulse_kg.cypher.tree import parts_of
-from pulse_kg.cypher.values import wrong_type
+from pulse_kg.domain.records import record
 from pulse_kg.ports.graph_source import Direction, GraphCounts, GraphEdge
 
 _BOUND, _SEEK, _RELATIONSHIP = 0, 1, 2
@@ -41,7 +41,7 @@ _REVERSED: Final[Mapping[Direction, Direction]] = {"out": "in", "in": "out", "bo
 EdgeTest = Callable[[Row, GraphEdge, Context], bool]
 
 
-@dataclass(frozen=True)
+@record
 class NodeElement:
     """A node of a pattern, under the name that the query or the compiler gave it."""
 
@@ -50,7 +50,7 @@ class NodeElement:
     span: Span
 
 
-@dataclass(frozen=True)
+@record
 class RelElement:
     """A relationship of a pattern.
 
@@ -81,7 +81,7 @@ class RelElement:
         return self.hops is None or self.hops.high is not None
 
 
-@dataclass(frozen=True)
+@record
 class Chain:
     """A part of a pattern.
 
@@ -143,8 +143,7 @@ class Match:
         """The steps, chosen once a run by what there is in the graph."""
         plan: list[Step] | None = ctx.memo.get(id(self))
         if plan is None:
-            needs_counts = any(not any(node.name in self.bound for node in chain.nodes) for chain in self.chains)
-            plan = ctx.memo[id(self)] = _Planner(self, ctx.counts() if needs_counts else GraphCounts({}), ctx.id_key).plan()
+            plan = ctx.memo[id(self)] = _Planner(self, ctx.counts, ctx.id_key).plan()
         return plan
 
 
@@ -155,12 +154,17 @@ def _all_hold(rows: Iterable[Row], conditions: Sequence[Condition], ctx: Context
 
 
 class _Planner:
-    """Chooses the steps of one pattern: greedily, always the cheapest beginning, then outwards from it."""
+    """Chooses the steps of one pattern: greedily, always the cheapest beginning, then outwards from it.
 
-    def __init__(self, match: Match, counts: GraphCounts, id_key: str | None) -> None:
+    Args:
+        match: The pattern.
+        counts: Reads how much there is. It takes longer the larger the board is, so it is left out where a pattern has a node to begin at.
+        id_key: The property that holds a node's id.
+    """
+
+    def __init__(self, match: Match, counts: Callable[[], GraphCounts], id_key: str | None) -> None:
         self._match = match
         self._counts = counts
-        self._total = sum(counts.nodes.values())
         self._id_key = id_key
         self._bound = set(match.bound)
         self._waiting = list(match.conditions)
@@ -171,27 +175,30 @@ class _Planner:
         # What needs nothing of the pattern, a condition on outer names alone, is asked with the first step.
         remaining = list(range(len(self._match.chains)))
         while remaining:
-            cost, number, at = min(
-                (self._cost(chain, at), number, at)
-                for number in remaining
-                for chain in [self._match.chains[number]]
-                for at in range(len(chain.nodes))
-            )
+            places = [(number, at) for number in remaining for at in range(len(self._match.chains[number].nodes))]
+            known = [(cost, number, at) for number, at in places if (cost := self._known_cost(self._match.chains[number], at)) is not None]
+            cost, number, at = min(known or [(self._scan_cost(self._match.chains[n].nodes[at]), n, at) for n, at in places])
             self._walk(self._match.chains[number], at, cost)
             remaining.remove(number)
         return self._steps
 
-    def _cost(self, chain: Chain, at: int) -> int:
-        """How many nodes there are to begin with, as far as one knows."""
+    def _known_cost(self, chain: Chain, at: int) -> int | None:
+        """What it costs to begin at a node, where that is less than any scan; else None."""
         node = chain.nodes[at]
         if node.name in self._bound:
             return _BOUND
         if self._seek(node) is not None:
             return _SEEK
-        if self._bound_rel(chain, at) is not None:
-            return _RELATIONSHIP
-        count = min([self._total, *(sum(self._counts.nodes.get(label, 0) for label in set(group)) for group in node.labels.all_of)])
+        return None if self._bound_rel(chain, at) is None else _RELATIONSHIP
+
+    def _scan_cost(self, node: NodeElement) -> int:
+        """How many nodes a scan gives to begin with, as far as one knows."""
+        nodes = self._counts().nodes
+        count = min([self._total(), *(sum(nodes.get(label, 0) for label in set(group)) for group in node.labels.all_of)])
         return _RELATIONSHIP + 1 + (count // _SELECTIVE if self._pushable(node) else count)
+
+    def _total(self) -> int:
+        return sum(self._counts().nodes.values())
 
     def _seek(self, node: NodeElement) -> Equality | None:
         for equality in self._match.equalities.get(node.name, ()):
@@ -266,7 +273,7 @@ class _Planner:
             if 0 <= index < len(chain.rels):
                 rel, ends = chain.rels[index], chain.nodes[index : index + 2]
                 free = rel.name not in self._bound and all(node.name not in self._bound for node in ends) and ends[0].name != ends[1].name
-                if free and rel.hops is None and (rel.rel_types is not None or 4 * cost >= self._total):
+                if free and rel.hops is None and (rel.rel_types is not None or 4 * cost >= self._total()):
                     return index
         return None
 
@@ -289,7 +296,7 @@ class _Planner:
             if node.name not in self._bound:
                 seek = self._seek(node)
                 if seek is None:
-                    self._scan(node, self._cost(replace(chain, nodes=(node,), rels=()), 0))
+                    self._scan(node, self._scan_cost(node))
                 else:
                     self._add(Scan(node.name, node.labels, seek=seek), node.name)
             elif node.labels.all_of:
@@ -365,7 +372,7 @@ class PatternCompiler:
         node_elements, rel_elements = [], []
         for name, node in zip(nodes, part.nodes, strict=True):
             self._uses.named += [("label", label, node.span) for group in node.labels.all_of for label in group]
-            for tree in self._inline(name, node.properties, node.where, node.variable, node.span):
+            for tree in self._inline(name, node.properties, node.where, node.span):
                 self._condition(tree, scope, conditions, equalities)
             node_elements.append(NodeElement(name, node.labels, node.span))
         for name, rel in zip(rels, part.rels, strict=True):
@@ -374,7 +381,7 @@ class PatternCompiler:
             if rel.hops is not None or part.shortest is not None:
                 test = self._edge_test(rel, scope)
             else:
-                for tree in self._inline(name, rel.properties, rel.where, rel.variable, rel.span):
+                for tree in self._inline(name, rel.properties, rel.where, rel.span):
                     self._condition(tree, scope, conditions, equalities)
             rel_elements.append(RelElement(name, rel.rel_types or None, rel.arrow, self._hops(rel, part), test, rel.span))
         return Chain(part.variable, tuple(node_elements), tuple(rel_elements), part.shortest)
@@ -388,25 +395,22 @@ class PatternCompiler:
         return hops
 
     @staticmethod
-    def _inline(
-        name: str, properties: ast.MapOf | ast.Parameter | None, where: ast.Expression | None, variable: str | None, span: Span
-    ) -> list[ast.Expression]:
+    def _inline(name: str, properties: ast.MapOf | None, where: ast.Expression | None, span: Span) -> list[ast.Expression]:
         """What the map and the WHERE in an element ask, as conditions."""
         found: list[ast.Expression] = []
-        if isinstance(properties, ast.MapOf):
+        if properties is not None:
             element = ast.Variable(name, span)
             found += [
                 ast.Comparison((ast.Property(element, key, value.span), value), ("=",), value.span) for key, value in properties.entries
             ]
         if where is not None:
             found += conjuncts(where)
-        del variable
         return found
 
     def _edge_test(self, rel: ast.RelPattern, scope: Scope) -> EdgeTest | None:
         name = rel.variable or self._fresh_name("edge")
         inner = scope.with_inner({name: kinds.RELATIONSHIP})
-        trees = self._inline(name, rel.properties, rel.where, rel.variable, rel.span)
+        trees = self._inline(name, rel.properties, rel.where, rel.span)
         tests = [self._expressions.predicate(tree, inner, "A relationship's condition") for tree in trees]
         if not tests:
             return None
@@ -423,7 +427,7 @@ class PatternCompiler:
         conditions.append(
             Condition(
                 frozenset(scope.names) if drawn else uses,
-                _boolean(holds, tree.span),
+                holds,
                 _is_boolean(tree) and never_faults(tree, scope),
                 tuple(nested),
                 once=drawn or bool(nested),
@@ -476,16 +480,6 @@ def _property_of_name(tree: ast.Expression) -> tuple[str, str] | None:
         argument = tree.arguments[0]
         return (argument.name, "") if isinstance(argument, ast.Variable) else None
     return None
-
-
-def _boolean(holds: Evaluate, span: Span) -> Evaluate:
-    def checked(row: Row, ctx: Context) -> Any:
-        value = holds(row, ctx)
-        if value is True or value is False or value is None:
-            return value
-        raise wrong_type("WHERE", value, "a boolean").at(span)
-
-    return checked
 
 
 def conjuncts(where: ast.Expression | None) -> list[ast.Expression]:

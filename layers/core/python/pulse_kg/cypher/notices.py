@@ -39,8 +39,10 @@ def unknown_names(named: Iterable[tuple[str, str, Span]], vocabulary: Vocabulary
     }
     told: dict[str, None] = {}
     for sort, name, _ in named:
+        if len(told) == _MOST:
+            break
         what, names, follows = known[sort]
         if name not in names:
             near = get_close_matches(name[:60], sorted(names), 1, 0.5) or [n for n in sorted(names) if n.lower() == name.lower()]
             told[f"unknown {what} '{name[:60]}': it {follows}" + (f"; did you mean '{near[0]}'?" if near else "")] = None
-    return list(told)[:_MOST]
+    return list(told)

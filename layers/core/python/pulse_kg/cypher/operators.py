@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
 
 from pulse_kg.cypher.aggregates import Aggregate, AggregateKind
-from pulse_kg.cypher.ast import Span
+from pulse_kg.cypher.ast import Labels, Span
 from pulse_kg.cypher.context import Context, Row, chunks
 from pulse_kg.cypher.expressions import Evaluate
 from pulse_kg.cypher.faults import Fault
-from pulse_kg.cypher.matching import Match
-from pulse_kg.cypher.steps import ReadAhead, Rows, Step
+from pulse_kg.cypher.matching import Chain, Match
+from pulse_kg.cypher.steps import ReadAhead, Rows, Step, shown, shown_labels
 from pulse_kg.cypher.values import equivalence_key, order_key, wrong_type
+from pulse_kg.domain.records import record
 
 PlanLine = tuple[int, str, str, str, int | None]
 """Depth, operator, detail, what is pushed to the store, estimate."""
@@ -36,7 +36,7 @@ class Operator:
         return [(depth, self.operator, self.detail, "", None)]
 
 
-@dataclass(frozen=True)
+@record
 class MatchRows(Operator):
     """MATCH, and OPTIONAL MATCH: a row without a match stays, with null for each new name."""
 
@@ -79,7 +79,7 @@ class MatchRows(Operator):
         return [(depth, "OptionalMatch", "", "", None), *own] if self.optional else own
 
 
-@dataclass(frozen=True)
+@record
 class UnwindRows(Operator):
     """UNWIND: a row for each item of a list; none for null."""
 
@@ -107,7 +107,7 @@ class UnwindRows(Operator):
                 yield {**row, self.name: item}
 
 
-@dataclass(frozen=True)
+@record
 class ProjectRows(Operator):
     """The items of WITH or RETURN.
 
@@ -161,7 +161,7 @@ def _chunked(rows: Iterable[Row], nested: Sequence[ReadAhead], ctx: Context) -> 
         yield from chunk
 
 
-@dataclass(frozen=True)
+@record
 class TrimRows(Operator):
     """Nothing but these names."""
 
@@ -181,7 +181,7 @@ class TrimRows(Operator):
         return []
 
 
-@dataclass(frozen=True)
+@record
 class AggregateCall:
     """An aggregate of the items.
 
@@ -190,6 +190,7 @@ class AggregateCall:
         kind: The aggregate; None for `count(*)`.
         arguments: What it takes of each row.
         distinct: Whether of equivalent values the first one counts only.
+        of: The name that its first argument is, where that is a name alone.
     """
 
     name: str
@@ -197,6 +198,29 @@ class AggregateCall:
     arguments: tuple[Evaluate, ...]
     distinct: bool
     span: Span
+    of: str | None = None
+
+
+def _taker(call: AggregateCall, state: Aggregate, ctx: Context) -> Callable[[Row], None]:
+    """What puts a row's values into the state of an aggregate."""
+    add, (first, *more) = state.add, call.arguments
+    seen: set[Any] | None = set() if call.distinct else None
+
+    def take(row: Row) -> None:
+        value = first(row, ctx)
+        others = [argument(row, ctx) for argument in more] if more else ()
+        if seen is not None:
+            key = equivalence_key(value, ctx.spend)
+            if key in seen:
+                return
+            ctx.spend(1)
+            seen.add(key)
+        try:
+            add(value, *others)
+        except Fault as fault:
+            raise fault.at(call.span) from None
+
+    return take
 
 
 class _Group:
@@ -208,28 +232,12 @@ class _Group:
         self._calls = calls
         self._ctx = ctx
         self._states: list[Aggregate | None] = [None if call.kind is None else call.kind(ctx.spend) for call in calls]
-        self._seen: list[set[Any] | None] = [set() if call.distinct else None for call in calls]
+        self._takers = [_taker(call, state, ctx) for call, state in zip(calls, self._states, strict=True) if state is not None]
 
     def add(self, row: Row) -> None:
         self.rows += 1
-        for call, state, seen in zip(self._calls, self._states, self._seen, strict=True):
-            if state is None:
-                continue
-            values = (
-                [call.arguments[0](row, self._ctx)]
-                if len(call.arguments) == 1
-                else [argument(row, self._ctx) for argument in call.arguments]
-            )
-            if seen is not None:
-                key = equivalence_key(values[0], self._ctx.spend)
-                if key in seen:
-                    continue
-                self._ctx.spend(1)
-                seen.add(key)
-            try:
-                state.add(*values)
-            except Fault as fault:
-                raise fault.at(call.span) from None
+        for take in self._takers:
+            take(row)
 
     def result(self) -> Row:
         found = dict(self.keys)
@@ -241,7 +249,7 @@ class _Group:
         return found
 
 
-@dataclass(frozen=True)
+@record
 class AggregateRows(Operator):
     """The items of WITH or RETURN with aggregates among them: a row for each group, in the order in which the groups came.
 
@@ -266,15 +274,15 @@ class AggregateRows(Operator):
     def rows(self, rows: Iterable[Row], ctx: Context) -> Rows:
         """See `Operator.rows`."""
         groups: dict[Any, _Group] = {}
-        keys, unit = self.keys, 1 + (len(self.keys) + len(self.calls)) // _GROUP_WIDTH
+        keys, spend, unit = [value for _, value in self.keys], ctx.spend, 1 + (len(self.keys) + len(self.calls)) // _GROUP_WIDTH
         for row in _read_ahead(rows, self.nested, ctx):
-            ctx.spend(1)
-            values = [value(row, ctx) for _, value in keys]
-            key = tuple([equivalence_key(value, ctx.spend) for value in values])
+            spend(1)
+            values = [value(row, ctx) for value in keys]
+            key = tuple([equivalence_key(value, spend) for value in values])
             group = groups.get(key)
             if group is None:
                 ctx.budget.hold(unit)
-                group = groups[key] = _Group(dict(zip((name for name, _ in keys), values, strict=True)), self.calls, ctx)
+                group = groups[key] = _Group(dict(zip((name for name, _ in self.keys), values, strict=True)), self.calls, ctx)
             group.add(row)
         if not groups and not keys:
             groups[()] = _Group({}, self.calls, ctx)
@@ -284,7 +292,69 @@ class AggregateRows(Operator):
         ctx.budget.release(unit * len(groups))
 
 
-@dataclass(frozen=True)
+@record
+class CountNodes(Operator):
+    """How many nodes of a label there are, or of all labels: the store tells it, where each node has one label.
+
+    Attributes:
+        match: A pattern of one node, nothing being asked of it but labels.
+        aggregate: Aggregates that each count the pattern's rows, and no keys.
+    """
+
+    match: MatchRows
+    aggregate: AggregateRows
+
+    operator = "CountNodes"
+
+    @property
+    def _labels(self) -> Labels:
+        return self.match.match.chains[0].nodes[0].labels
+
+    def _number(self, ctx: Context) -> int | None:
+        """The number, where the store tells it."""
+        counts = ctx.counts() if ctx.pushdown else None
+        if counts is None or not counts.exact:
+            return None
+        wanted = [set(group) for group in self._labels.all_of]
+        return sum(number for label, number in counts.nodes.items() if all(label in group for group in wanted))
+
+    def rows(self, rows: Iterable[Row], ctx: Context) -> Rows:
+        """See `Operator.rows`."""
+        number = self._number(ctx)
+        if number is None:
+            yield from self.aggregate.rows(self.match.rows(rows, ctx), ctx)
+            return
+        number *= sum(1 for _ in rows)
+        found = {call.name: number for call in self.aggregate.calls}
+        yield {name: value(found, ctx) for name, value in self.aggregate.items}
+
+    def lines(self, ctx: Context, depth: int) -> list[PlanLine]:
+        """See `Operator.lines`."""
+        if self._number(ctx) is None:
+            return self.match.lines(ctx, depth) + self.aggregate.lines(ctx, depth)
+        node = self.match.match.chains[0].nodes[0]
+        return [(depth, self.operator, f"({shown(node.name)}{shown_labels(node.labels)})", "count", 1)]
+
+
+def counted(operators: list[Operator]) -> list[Operator]:
+    """The operators, the first two as one where all that they do is to count nodes."""
+    match operators:
+        case [MatchRows() as first, AggregateRows() as second, *rest] if _counts(first, second):
+            return [CountNodes(first, second), *rest]
+        case _:
+            return operators
+
+
+def _counts(first: MatchRows, second: AggregateRows) -> bool:
+    match first.match.chains:
+        case (Chain(path=None, nodes=(node,), rels=()),) if node.name in first.match.new:
+            plain = not (first.optional or first.match.conditions or second.keys or second.nested)
+            return plain and all(call.kind is None or (call.kind.name == "count" and call.of == node.name) for call in second.calls)
+        case _:
+            return False
+
+
+@record
 class DistinctRows(Operator):
     """Of equivalent rows the first one.
 
@@ -310,18 +380,7 @@ class DistinctRows(Operator):
         ctx.budget.release(unit * len(seen))
 
 
-@dataclass(frozen=True)
-class Bound:
-    """The number of SKIP or LIMIT.
-
-    Attributes:
-        value: 0 or more; takes no row.
-    """
-
-    value: Callable[[Context], int]
-
-
-@dataclass(frozen=True)
+@record
 class SortRows(Operator):
     """ORDER BY: equal rows stay in their order.
 
@@ -370,7 +429,7 @@ class SortRows(Operator):
 _SORTED_AT_ONCE: Final = 1_000
 
 
-@dataclass(frozen=True)
+@record
 class SkipRows(Operator):
     """SKIP."""
 
@@ -383,7 +442,7 @@ class SkipRows(Operator):
         return islice(iter(rows), self.number(ctx), None)
 
 
-@dataclass(frozen=True)
+@record
 class LimitRows(Operator):
     """LIMIT: what comes after is not even looked for."""
 
@@ -396,7 +455,7 @@ class LimitRows(Operator):
         return islice(iter(rows), self.number(ctx))
 
 
-@dataclass(frozen=True)
+@record
 class FilterWhere(Operator):
     """The WHERE of a WITH."""
 
@@ -412,7 +471,7 @@ class FilterWhere(Operator):
                 yield row
 
 
-@dataclass(frozen=True)
+@record
 class Pipeline:
     """A query with its UNIONs.
 
@@ -451,7 +510,7 @@ def through(operators: Sequence[Operator], row: Row, ctx: Context) -> Rows:
     return iter(rows)
 
 
-@dataclass(frozen=True)
+@record
 class CallRows(Operator):
     """CALL { }: the subquery's rows for each row.
 
@@ -480,8 +539,3 @@ class CallRows(Operator):
     def lines(self, ctx: Context, depth: int) -> list[PlanLine]:
         """See `Operator.lines`."""
         return [(depth, self.operator, self.detail, "", None), *self.pipeline.lines(ctx, depth + 1)]
-
-
-def named(values: Mapping[str, Evaluate]) -> tuple[tuple[str, Evaluate], ...]:
-    """Names with their values, in their order."""
-    return tuple(values.items())

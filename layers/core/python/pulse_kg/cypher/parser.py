@@ -257,7 +257,7 @@ class Parser(ExpressionParser):
             groups.append(tuple(group))
         return ast.Labels(tuple(groups))
 
-    def _properties(self) -> ast.MapOf | ast.Parameter | None:
+    def _properties(self) -> ast.MapOf | None:
         if self.is_op("{"):
             self.deeper()
             found = self.map_literal()

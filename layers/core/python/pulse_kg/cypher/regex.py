@@ -6,11 +6,16 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pulse_kg.cypher.faults import value_fault
-from pulse_kg.cypher.values import Spend, no_spend, text_searched
+from pulse_kg.cypher.values import Spend, no_spend
+from pulse_kg.errors import ResourceExhausted
 
 MAX_PATTERN: Final = 1_000
 """The most characters of a pattern."""
+MAX_WORK: Final = 64_000_000
+"""The most instructions of a pattern times characters of a text: where the pattern has too many states, each pair may cost 10 ns."""
 _CACHED: Final = 64  # patterns
+_PROGRAM_UNIT: Final = 256  # instructions whose making counts as much as an item of a list that is made
+_WORK_UNIT: Final = 65_536  # pairs of instruction and character that do
 _MEMORY: Final = 4 << 20  # bytes that a compiled pattern may use
 
 
@@ -21,12 +26,20 @@ def matches(text: Any, pattern: Any, spend: Spend = no_spend) -> bool | None:
 
     Raises:
         Fault: The pattern is too long, or none that RE2 can take.
+        ResourceExhausted: Text and pattern are too large for each other, or the budget is spent.
     """
     if type(text) is not str or type(pattern) is not str:
         return None
-    text_searched(text, spend)
     try:
-        return _compiled(pattern).fullmatch(text) is not None
+        compiled = _compiled(pattern)
+        work = compiled.programsize * (1 + len(text))
+        if work > MAX_WORK:
+            raise ResourceExhausted(
+                f"The pattern of =~ is too large for a text of {len(text):,} characters. Repeat less in it, or match a part of the text.",
+                {"budget": "pattern_work", "limit": MAX_WORK},
+            )
+        spend(compiled.programsize // _PROGRAM_UNIT + work // _WORK_UNIT)
+        return compiled.fullmatch(text) is not None
     except UnicodeEncodeError:
         return False  # a lone surrogate is no character, and so no pattern matches it
 

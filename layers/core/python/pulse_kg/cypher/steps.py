@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, Protocol
 
 from pulse_kg.cypher.ast import Labels, Span
 from pulse_kg.cypher.context import Context, Row, chunks
 from pulse_kg.cypher.faults import Fault, value_fault
 from pulse_kg.cypher.values import Path, type_name
+from pulse_kg.domain.records import record
 from pulse_kg.ports.graph_source import Direction, GraphEdge, GraphNode, Hop
 
 Evaluate = Callable[[Row, Context], Any]
@@ -55,7 +56,7 @@ class Nested:
             self._found[-1].append(pattern)
 
 
-@dataclass(frozen=True)
+@record
 class Condition:
     """A condition of the pattern.
 
@@ -81,7 +82,7 @@ class Condition:
             return True
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """A step of a plan.
 
@@ -110,8 +111,11 @@ class Step:
         raise NotImplementedError
 
     def _kept(self, row: Row, ctx: Context) -> bool:
-        for condition in self.conditions:  # noqa: SIM110 - for every row that is looked at: a generator would cost more than the rest
-            if not condition.early(row, ctx):
+        for condition in self.conditions:  # for every row that is looked at: a generator would cost more than the rest
+            if condition.exact:
+                if condition.holds(row, ctx) is not True:
+                    return False
+            elif not condition.early(row, ctx):
                 return False
         return True
 
@@ -136,7 +140,7 @@ def node_in(row: Row, name: str, span: Span) -> GraphNode | None:
     raise value_fault("InvalidArgumentType", f"'{name}' is used as a node, but is a {type_name(value)}.").at(span)
 
 
-@dataclass(frozen=True)
+@record
 class FilterRows(Step):
     """Conditions with patterns in them: what these begin with is read for many rows together."""
 
@@ -160,7 +164,7 @@ class FilterRows(Step):
                     yield row
 
 
-@dataclass(frozen=True)
+@record
 class Check(Step):
     """A node that is bound already: whether it fits."""
 
@@ -183,7 +187,7 @@ class Check(Step):
                 yield row
 
 
-@dataclass(frozen=True)
+@record
 class Equality:
     """`name.key = value`, or with `many` `name.key IN value`, where the value needs nothing of this node."""
 
@@ -194,7 +198,7 @@ class Equality:
     many: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Scan(Step):
     """All nodes of a label, or of the board; those of a few ids where the pattern names them."""
 
@@ -229,18 +233,22 @@ class Scan(Step):
 
     def rows(self, rows: Iterable[Row], ctx: Context) -> Rows:
         """See `Step.rows`."""
+        name, labels, plain, spend = self.name, self.labels, not self.conditions, ctx.spend
         for chunk in chunks(rows):
             ids = [self._ids(row, ctx) for row in chunk]
             known = ctx.nodes([i for listed in ids if listed for i in listed]) if self.seek is not None else {}
             for row, listed in zip(chunk, ids, strict=True):
-                found = self._scanned(row, ctx) if listed is None else (known[i] for i in listed if i in known)
-                # Without a condition the store's answer is the answer, if it is asked for one label at most.
-                plain, name = not self.conditions and len(self.labels.all_of) <= (self.label is not None), self.name
+                if listed is None:
+                    # The store's answer is the answer, if it is asked for one label at most.
+                    found, sure = self._scanned(row, ctx), len(labels.all_of) <= (self.label is not None)
+                else:
+                    found, sure = (known[i] for i in listed if i in known), not labels.all_of
                 for node in found:
-                    ctx.spend(1)
-                    made = {**row, name: node}
-                    if plain or (fits(node, self.labels) and self._kept(made, ctx)):
-                        yield made
+                    spend(1)
+                    if sure or fits(node, labels):
+                        made = {**row, name: node}
+                        if plain or self._kept(made, ctx):
+                            yield made
 
     def _ids(self, row: Row, ctx: Context) -> list[str] | None:
         """The ids that are sought for a row, sorted; None for a scan."""
@@ -264,17 +272,10 @@ class Scan(Step):
         memo: dict[Any, list[GraphNode]] = ctx.memo.setdefault(id(self), {})
         if key in memo:
             return memo[key]
-        return self._remembered(ctx, equals, memo, key)
-
-    def _remembered(self, ctx: Context, equals: dict[str, Any], memo: dict[Any, list[GraphNode]], key: Any) -> Iterator[GraphNode]:
-        listed: list[GraphNode] = []
-        for node in ctx.scan(self.label, equals):
-            listed.append(node)
-            yield node
-        memo[key] = listed
+        return ctx.scan(self.label, equals, lambda listed: memo.__setitem__(key, listed))
 
 
-@dataclass(frozen=True)
+@record
 class EdgeScan(Step):
     """All edges of some types, with both ends: cheaper than to go to each node and ask for its edges."""
 
@@ -302,12 +303,12 @@ class EdgeScan(Step):
 
     def rows(self, rows: Iterable[Row], ctx: Context) -> Rows:
         """See `Step.rows`."""
-        src_name, rel_name, dst_name, conditions = self.src, self.rel, self.dst, self.conditions
+        src_name, rel_name, dst_name, conditions, spend = self.src, self.rel, self.dst, self.conditions, ctx.spend
         labelled = bool(self.src_labels.all_of or self.dst_labels.all_of)
         for row in rows:
             used = used_by(row, self.others)
             for src, edge, dst in self._edges(ctx):
-                ctx.spend(1)
+                spend(1)
                 if used and edge.edge_id in used:
                     continue
                 for first, last in self._oriented(src, dst):
@@ -326,17 +327,10 @@ class EdgeScan(Step):
 
     def _edges(self, ctx: Context) -> Iterable[tuple[GraphNode, GraphEdge, GraphNode]]:
         memo: list[tuple[GraphNode, GraphEdge, GraphNode]] | None = ctx.memo.get(id(self))
-        return self._remembered(ctx) if memo is None else memo
-
-    def _remembered(self, ctx: Context) -> Iterator[tuple[GraphNode, GraphEdge, GraphNode]]:
-        listed = []
-        for triple in ctx.all_edges(self.rel_types):
-            listed.append(triple)
-            yield triple
-        ctx.memo[id(self)] = listed
+        return ctx.all_edges(self.rel_types, lambda listed: ctx.memo.__setitem__(id(self), listed)) if memo is None else memo
 
 
-@dataclass(frozen=True)
+@record
 class FromRelationship(Step):
     """The end of a relationship that is bound already."""
 
@@ -391,8 +385,13 @@ def edges_in(row: Row, name: str, span: Span) -> list[GraphEdge] | None:
     raise value_fault("InvalidArgumentType", f"'{name}' is used as a relationship, but is a {type_name(value)}.").at(span)
 
 
+_NONE: Final[frozenset[str]] = frozenset()
+
+
 def used_by(row: Row, names: Sequence[str]) -> frozenset[str]:
     """The ids of the edges that other parts of the pattern hold."""
+    if not names:
+        return _NONE
     used: list[str] = []
     for name in names:
         value = row.get(name)
@@ -403,7 +402,7 @@ def used_by(row: Row, names: Sequence[str]) -> frozenset[str]:
     return frozenset(used)
 
 
-@dataclass(frozen=True)
+@record
 class Expand(Step):
     """From a node along one relationship.
 
@@ -431,6 +430,7 @@ class Expand(Step):
     span: Span
 
     operator = "Expand"
+    many = False
 
     @property
     def detail(self) -> str:
@@ -450,7 +450,8 @@ class Expand(Step):
     def rows(self, rows: Iterable[Row], ctx: Context) -> Rows:
         """See `Step.rows`."""
         for chunk in chunks(rows):
-            self.read_ahead(chunk, ctx)
+            if len(chunk) > 1 or self.many:
+                self.read_ahead(chunk, ctx)
             for row in chunk:
                 start = node_in(row, self.start, self.span)
                 if start is not None:
@@ -470,12 +471,13 @@ class Expand(Step):
         only = edges_in(row, self.rel, self.span) if self.rel_bound else None
         if self.rel_bound and (not only or len(only) != 1):
             return
-        used = used_by(row, self.others)
+        used, labels = used_by(row, self.others), self.labels
         for hop in hops:
-            if (end is not None and hop.far.node_id != end) or (only and only[0] != hop.edge) or hop.edge.edge_id in used:
+            edge, far = hop.edge, hop.far
+            if (end is not None and far.node_id != end) or (only and only[0] != edge) or edge.edge_id in used:
                 continue
-            if fits(hop.far, self.labels):
-                made = {**row, self.rel: hop.edge, self.end: hop.far}
+            if fits(far, labels):
+                made = {**row, self.rel: edge, self.end: far}
                 if self._kept(made, ctx):
                     yield made
 
@@ -487,7 +489,7 @@ class Expand(Step):
         return False if node is None else node.node_id
 
 
-@dataclass(frozen=True)
+@record
 class ExpandMany(Expand):
     """From a node along `low` to `high` relationships, none of them twice.
 
@@ -506,6 +508,7 @@ class ExpandMany(Expand):
     backwards: bool
 
     operator = "ExpandPaths"
+    many = True
 
     @property
     def _length(self) -> str:
@@ -587,7 +590,7 @@ class ExpandMany(Expand):
 _SIBLINGS: Final = 256
 
 
-@dataclass(frozen=True)
+@record
 class Shortest(Step):
     """The shortest path between two nodes that are bound, or all of that length."""
 
@@ -670,7 +673,7 @@ class Shortest(Step):
             waiting += [(before, [*edges, edge]) for before, edge in reversed(reached[node_id])]
 
 
-@dataclass(frozen=True)
+@record
 class MakePath(Step):
     """The path of a pattern whose parts are bound."""
 

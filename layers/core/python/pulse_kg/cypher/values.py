@@ -26,6 +26,7 @@ MAX_ITEMS: Final = 2_000_000
 """The most items of a list that a query may make."""
 _TEXT_UNIT: Final = 64  # bytes of a text that is made that count as much as an item of a list
 _SCAN_UNIT: Final = 1_024  # characters of a text that is searched that do
+_KEY_UNIT: Final = 8  # items that take as much memory as the key of an empty list or map
 _COPY_UNIT: Final = 8  # items that are only copied or looked at, and count as much
 
 MIN_INTEGER: Final = -(1 << 63)
@@ -285,10 +286,10 @@ def equivalence_key(value: Any, spend: Spend = no_spend) -> Hashable:
     if kind is float and value != value:  # noqa: PLR0124 - NaN alone differs from itself
         return _Kind.NAN
     if kind is list:
-        spend(len(value))
+        spend(_KEY_UNIT + len(value))
         return (_Kind.LIST, tuple([equivalence_key(item, spend) for item in value]))
     if kind is dict:
-        spend(len(value))
+        spend(_KEY_UNIT + len(value))
         return (_Kind.MAP, frozenset([(key, equivalence_key(item, spend)) for key, item in value.items()]))
     key: Hashable = value
     return key
@@ -317,10 +318,10 @@ def order_key(value: Any, spend: Spend = no_spend) -> OrderKey:
     if kind is float:
         return (10, value) if value == value else _NAN_KEY  # noqa: PLR0124 - NaN alone differs from itself
     if kind is list:
-        spend(len(value))
+        spend(_KEY_UNIT + len(value))
         return (3, [order_key(item, spend) for item in value])
     if kind is dict:
-        spend(len(value))
+        spend(_KEY_UNIT + len(value))
         keys = sorted(value)
         return (0, len(keys), keys, [order_key(value[key], spend) for key in keys])
     return _ORDER_KEYS[kind](value)

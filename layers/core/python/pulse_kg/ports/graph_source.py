@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
+
+from pulse_kg.domain.records import record
 
 Direction = Literal["out", "in", "both"]
 
@@ -12,7 +14,7 @@ Need = frozenset[str] | None
 """The properties that a reader wants of each element; None for all of them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class GraphNode:
     """A node as a query sees it. Two are equal if their ids are.
 
@@ -34,7 +36,7 @@ class GraphNode:
         return hash(self.node_id)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class GraphEdge:
     """An edge as a query sees it. Two are equal if their ids are.
 
@@ -59,7 +61,7 @@ class GraphEdge:
         return hash(self.edge_id)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Hop:
     """An edge as seen from one of its ends.
 
@@ -74,17 +76,19 @@ class Hop:
     far: GraphNode
 
 
-@dataclass(frozen=True)
+@record
 class GraphCounts:
     """How much there is on the board, for the choice of a plan.
 
     Attributes:
         nodes: Label → nodes.
         edges: Relationship type → edges; empty where a count would cost as much as the query.
+        exact: Whether each node has one label and is counted, so that a count of nodes can be told from these.
     """
 
     nodes: Mapping[str, int]
     edges: Mapping[str, int] = field(default_factory=dict)
+    exact: bool = False
 
 
 class GraphSource(Protocol):

@@ -137,7 +137,7 @@ class GremlinGraphSource:
         if mark != self._mark:
             vertices = self._visible(source().V().has("board_id", self._board_id))
             (found,) = self._connection.submit(vertices.group_count().by("node_type"))
-            counts = GraphCounts({node_type: int(found[node_type]) for node_type in sorted(found)})
+            counts = GraphCounts({node_type: int(found[node_type]) for node_type in sorted(found)}, exact=True)
             if len(self._counted) >= COUNTED_BOARDS:
                 self._counted.clear()
             self._counted[self._board_id] = (self._mark, counts)

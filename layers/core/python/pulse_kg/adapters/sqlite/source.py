@@ -88,8 +88,9 @@ class SqliteGraphSource:
             # In no order: the planner would take the index that has it, and read the whole board.
             rows = connection.execute(statement, {"board": self._board_id, "label": label, **filtered.parameters}).fetchall()
         if not view.columns:
+            bare = view.bare
             for node_id, node_type in sorted(rows):
-                yield GraphNode(node_id, LABELS[node_type], BARE if view.bare else view.properties(node_id, ()))
+                yield GraphNode(node_id, LABELS[node_type], BARE if bare else view.properties(node_id, ()))
             return
         node_ids, start, size = sorted(node_id for node_id, _ in rows), 0, FIRST_PAGE
         while start < len(node_ids):
@@ -150,7 +151,7 @@ class SqliteGraphSource:
     def counts(self) -> GraphCounts:
         """See `GraphSource.counts`; exact."""
         with self._database.reading() as connection:
-            return GraphCounts(dict(connection.execute(_COUNTS, {"board": self._board_id}).fetchall()))
+            return GraphCounts(dict(connection.execute(_COUNTS, {"board": self._board_id}).fetchall()), exact=True)
 
     def _last_start(self) -> str:
         with self._database.reading() as connection:
@@ -164,20 +165,22 @@ class SqliteGraphSource:
     def _read(self, statement: str, parameters: Mapping[str, Any], view: NodeView) -> dict[str, GraphNode]:
         """The nodes of a statement, by id, in its order."""
         statement = statement.format(columns="".join(f", n.{name}" for name in view.columns))
-        found, bare = dict[str, GraphNode](), view.bare
+        found, own, properties = dict[str, GraphNode](), self._board_id, _bare if view.bare else view.properties
         with self._database.reading() as connection:
-            for board_id, node_id, node_type, *values in connection.execute(statement, {"board": self._board_id, **parameters}):
-                if board_id != self._board_id:
-                    check_tenant(board_id, self._board_id)
-                found[node_id] = GraphNode(node_id, LABELS[node_type], BARE if bare else view.properties(node_id, values))
+            for row in connection.execute(statement, {"board": own, **parameters}):
+                if row[0] != own:
+                    check_tenant(row[0], own)
+                node_id = row[1]
+                found[node_id] = GraphNode(node_id, LABELS[row[2]], properties(node_id, row[3:]))
         return found
 
     def _edges(self, connection: Connection, statement: str, parameters: Mapping[str, Any], view: EdgeView) -> Iterator[GraphEdge]:
-        bare = view.bare
-        for board_id, edge_id, rel_type, src, dst, *values in connection.execute(statement, parameters):
-            if board_id != self._board_id:
-                check_tenant(board_id, self._board_id)
-            yield GraphEdge(edge_id, rel_type, src, dst, BARE if bare else view.properties(edge_id, values))
+        own, properties = self._board_id, _bare if view.bare else view.properties
+        for row in connection.execute(statement, parameters):
+            if row[0] != own:
+                check_tenant(row[0], own)
+            edge_id = row[1]
+            yield GraphEdge(edge_id, row[2], row[3], row[4], properties(edge_id, row[5:]))
 
 
 class SqliteGraphSources:
@@ -222,6 +225,10 @@ class _Filter:
         name = f"value_{len(self.parameters)}"
         self.parameters[name] = value
         return f":{name}"
+
+
+def _bare(_element_id: str, _values: Sequence[Any]) -> Mapping[str, Any]:
+    return BARE
 
 
 def _statement(text: str, view: EdgeView, rel_types: Collection[str] | None, **more: str) -> str:
