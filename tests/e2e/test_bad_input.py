@@ -119,6 +119,7 @@ class Stage:
             "list_alternatives": node,
             "get_learning_from_bugs": {**on, "area": "calls", "limit": 5},
             "query_global": {"query": "calls", "limit": 5},
+            "query_cypher": {**on, "cypher": "MATCH (d:Decision) RETURN d.title", "params": {"n": 1}},
             "query_natural": {**on, "query": "calls", **span, "limit": 5},
             "schema_info": on,
             "verify_grounding": {**on, "answer_text": "Calls end.", "retrieved_nodes": [self.own_node]},
@@ -224,7 +225,7 @@ def test_no_argument_takes_what_it_is_not_made_for(stage: Stage, tool: str, argu
     found = []
     for name, value in OF_NO_USE[argument.kind].items():
         status, code, path = 422, _code(argument), argument.path
-        if argument.path in {"body", "answer_text"} and value is TWENTY_MB:
+        if argument.path in {"body", "answer_text", "cypher"} and value is TWENTY_MB:
             status, code, path = 413, "payload_too_large", ""
         paths = (path,) if path else ()
         found += stage.faults(

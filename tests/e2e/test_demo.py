@@ -22,7 +22,7 @@ from pulse_kg.cli.story_ask import Asker
 from pulse_kg.cli.story_run import Checks
 from pulse_kg.cli.story_team import STATEMENTS, TEAM
 from pulse_kg.domain.permissions import FLAGS, Caller
-from pulse_kg.errors import InvalidArgument, StoreUnavailable
+from pulse_kg.errors import InvalidArgument, PulseError, StoreUnavailable
 from pulse_kg.mcp.host import ToolOutcome
 from pulse_kg.mcp.tools import all_tools
 from pulse_kg.settings import Settings, default_model_dir
@@ -77,7 +77,7 @@ def container(kept: Path, document: Mapping[str, Any]) -> Iterator[Container]:
 class TestText:
     def test_it_says_what_happens_and_that_all_of_it_was_checked(self, text: str) -> None:
         assert "protocol revision 2026-07-28" in text
-        assert "120 of 120 checks hold" in text
+        assert "122 of 122 checks hold" in text
 
     @pytest.mark.parametrize(
         "fact",
@@ -103,6 +103,7 @@ class TestText:
             "the team's board: Installing a package runs no code",
             "not found  Installers calculate what to install by dependency resolution",
             "not found  2.0",
+            "twice  Why not infer the requirements from import statements? (PEP 722 and PEP",
             "vectors  Decision, Constraint, Requirement, Entity, Learning",
             "pulse-kg boards create web",
             "export PULSE_KG_API_KEY=pk_…",
@@ -188,8 +189,11 @@ class TestQuestions:
             caller = Caller("agt_0", "reader", frozenset(FLAGS), frozenset(boards))
 
             def ask(name: str, arguments: Mapping[str, Any]) -> ToolOutcome:
-                with container.services.one_call():
-                    answer = tools[name](caller, arguments, container.services)
+                try:
+                    with container.services.one_call():
+                        answer = tools[name](caller, arguments, container.services)
+                except PulseError as refused:
+                    return ToolOutcome({"error": {"code": refused.code}}, is_error=True)
                 return ToolOutcome(hollow(answer) if name == hollow_tool else answer, is_error=False)
 
             return ask

@@ -75,12 +75,10 @@ CYPHER = "MATCH (d:Decision) OPTIONAL MATCH (d)-[r]->(o) RETURN d.title, type(r)
 """Nodes and edges without what a commit changes in place: on the servers a score may be seen before the rest of its commit."""
 
 
-def questions_for(story: Story, store: str) -> Questions:
-    """A question for each tool that does not wait for a commit."""
+def questions_for(story: Story) -> Questions:
+    """A question for each tool."""
     questions = questions_of(story)
     questions["query_cypher"]["cypher"] = CYPHER
-    if store == "embedded":  # there the calls of query_cypher are counted in the file that the commit is writing
-        del questions["query_cypher"]
     return questions
 
 
@@ -135,7 +133,7 @@ def test_while_a_commit_stands_still_every_tool_answers_as_before_it(tmp_path: P
     with opened_with_faults(store, tmp_path, faults) as world:
         world.board("alpha")
         story = retry_story(world)
-        questions, session = questions_for(story, store), drafted(story)
+        questions, session = questions_for(story), drafted(story)
         before = told(story.agent, questions)
         world.clock.advance(seconds=3_000)
 
@@ -146,7 +144,7 @@ def test_while_a_commit_stands_still_every_tool_answers_as_before_it(tmp_path: P
         assert during == before
         after = told(story.agent, questions)
         assert committing.result(WAIT_SECONDS)["committed"] is True
-        assert set(questions) >= set(READING) - {"query_cypher"}
+        assert set(questions) >= set(READING)
         assert {tool for tool in questions if after[tool] != before[tool]} == set(questions) - UNTOUCHED
 
 
@@ -161,7 +159,7 @@ def test_a_commit_that_supersedes_shows_no_new_node_before_it_is_whole(tmp_path:
     with opened_with_faults(store, tmp_path, faults) as world:
         world.board("alpha")
         story = retry_story(world)
-        questions = questions_for(story, store)
+        questions = questions_for(story)
         session = story.agent.begin("spec_014", board_id="alpha")
         new = session.decide("Webhook retries wait by moonlight", spec="spec_014", section="moon")
         session.edge(new, "supersedes", story["backoff"])

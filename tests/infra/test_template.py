@@ -99,7 +99,7 @@ def test_only_a_commit_the_relay_and_the_tick_may_write_boards_graph_and_vectors
         ("GraphWritePolicy", finishing | {"DecayTickFunction"}),
         ("VectorsWritePolicy", finishing),
         ("EventsPolicy", finishing),
-        ("HitsPolicy", {"QueryNaturalFunction"}),
+        ("HitsPolicy", {"QueryNaturalFunction", "QueryCypherFunction"}),
     ):
         assert {name for name in FUNCTIONS if policy in attached(name)} == allowed
 

@@ -97,6 +97,7 @@ READING = (
     Step("list_alternatives", lambda told: _added(told, "first")),
     Step("get_learning_from_bugs", lambda told: {**_board(told), "area": "retries"}),
     Step("query_global", lambda _: {"query": "retries"}),
+    Step("query_cypher", lambda told: {**_board(told), "cypher": "MATCH (d:Decision) RETURN d.title ORDER BY d.title"}),
     Step("query_natural", lambda told: {**_board(told), "query": "Why do retries wait?"}),
     Step("query_reflective", lambda told: {**_board(told), "query": "Why do retries wait?"}),
     Step(

@@ -71,7 +71,7 @@ def test_the_catalogue_is_sorted_and_the_same_each_time() -> None:
         names = [spec.name for spec in world.host.tools()]
         assert names == sorted(names)
         assert world.host.tools() == world.container.tool_host().tools()
-        assert len(names) == len(TOOL_NAMES) == 20
+        assert len(names) == len(TOOL_NAMES) == 21
 
 
 def test_only_reading_tools_say_that_they_only_read() -> None:
@@ -126,6 +126,7 @@ def _one_of_each_reading_one(world: World, agent: Agent) -> dict[str, dict[str, 
         "list_alternatives": decided,
         "get_learning_from_bugs": {**board, "area": "webhook delivery"},
         "query_global": {"query": "webhook retries"},
+        "query_cypher": {**board, "cypher": "MATCH (d:Decision) RETURN d ORDER BY d.title LIMIT 2"},
         "query_natural": {**board, "query": "Why do webhook retries wait?"},
         "schema_info": board,
         "verify_grounding": {**board, "answer_text": "Retries wait with jitter.", "retrieved_nodes": [story["backoff"]]},

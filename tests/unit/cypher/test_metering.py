@@ -154,3 +154,9 @@ def test_the_deviation_of_numbers_whose_squares_are_beyond_the_floats_is_no_faul
         ((sample, whole),) = answer("UNWIND $numbers AS x RETURN stDev(x), stDevP(x)", numbers=numbers)
         assert not math.isfinite(sample)
         assert not math.isfinite(whole)
+
+
+def test_an_id_that_is_not_there_is_looked_for_once() -> None:
+    budget = Budget(time.monotonic, Limits(requests=40))
+    query = "UNWIND range(1, 9000) AS i OPTIONAL MATCH (n {id: 'nobody'}) RETURN count(i), count(n)"
+    assert run(compile_query(query, {}), clique(2), now=START, budget=budget).rows == [[9_000, 0]]

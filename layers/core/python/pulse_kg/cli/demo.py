@@ -36,6 +36,8 @@ from pulse_kg.usecases.boards import create_board, erase_board
 from pulse_kg.usecases.identity import create_agent, revoke_agent
 
 _PRESET: Final = "Spec"
+_BEYOND: Final = {AUTHOR: ("kg.power.cypher",)}
+"""Agent → what it may do beyond the preset."""
 _WRITE_TOOLS: Final = (
     "begin_consolidation",
     "add_node_candidate",
@@ -59,6 +61,7 @@ _READ_TOOLS: Final = (
     "schema_info",
     "verify_grounding",
     "query_reflective",
+    "query_cypher",
 )
 
 _NEXT: Final = (
@@ -212,7 +215,14 @@ def _prepare(settings: Settings, board: str = BOARD) -> dict[str, str]:
         granted = {AUTHOR: [board, team_of(board)], SECOND: [board]}
         return {
             name: create_agent(
-                _named(name, board), _PRESET, boards, (), identity=container.identity, boards=container.boards, ids=container.ids, now=now
+                _named(name, board),
+                _PRESET,
+                boards,
+                _BEYOND.get(name, ()),
+                identity=container.identity,
+                boards=container.boards,
+                ids=container.ids,
+                now=now,
             ).api_key
             for name, boards in granted.items()
         }

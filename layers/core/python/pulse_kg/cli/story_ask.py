@@ -24,6 +24,14 @@ GROUNDED: Final = "Installers calculate what to install without dependency resol
 UNGROUNDED: Final = "Installers calculate what to install by dependency resolution at install-time."
 INVENTED: Final = "The file is human-readable, and version 2.0 of it is signed."
 EVERYWHERE: Final = "Is code of a package run when it is installed?"
+TWICE: Final = """
+MATCH (d:Decision)-[:relates_to]->(a:Alternative)
+WITH a.title AS idea, d ORDER BY d.decided_at
+WITH idea, collect(d.id) AS rejected_by
+WHERE size(rejected_by) > $times
+RETURN idea, rejected_by ORDER BY idea
+""".strip()
+WRITING: Final = "MATCH (d:Decision) DETACH DELETE d"
 LOCK, SCRIPT, OLD_SCRIPT, WITHDRAWN, CHOSEN, RIVAL = 751, 723, 722, 426, 631, 633
 _SHOWN: Final = 3
 _WEIGHTS: Final = {"semantic": 0.5, "graph_centrality": 0.2, "recency": 0.2, "confidence": 0.1}
@@ -107,6 +115,7 @@ class Asker:
         self._reflective()
         self._everywhere()
         self._grounding()
+        self._cypher()
         self._schema()
 
     # One for each tool.
@@ -290,6 +299,25 @@ class Asker:
             unmatched = {GROUNDED: [], UNGROUNDED: [UNGROUNDED], INVENTED: ["2.0", "signed"]}[text]
             verdict = (found["grounded"], found["unmatched_phrases"])
             self._expect(f"{why}: the check says so.", verdict == (not unmatched, unmatched), verdict)
+
+    def _cypher(self) -> None:
+        found = self._ask(
+            "Which ideas were rejected more than once? A query of one's own:",
+            "query_cypher",
+            {"board_id": self.board, "cypher": TWICE, "params": {"times": 1}},
+            lambda a: [
+                ("twice", f"{idea} ({' and '.join(self._named(node_id) for node_id in rejected_by)})") for idea, rejected_by in a["rows"]
+            ],
+        )
+        by_idea: dict[str, list[str]] = {}
+        for document in sorted(self.documents.values(), key=lambda d: d.created):
+            for idea in document.rejected if document.pep in self.node_of else ():
+                by_idea.setdefault(idea.title, []).append(self.node_of[document.pep])
+        stated = [[idea, by] for idea, by in sorted(by_idea.items()) if len(by) > 1]
+        self._expect("A query finds the ideas that two documents have.", found["rows"] == stated, found["rows"])
+        refused = self.ask_as("query_cypher", {"board_id": self.board, "cypher": WRITING})
+        code = refused.body["error"]["code"] if refused.is_error else None
+        self._expect("A query that would write is refused.", code == "unsafe_cypher", code)
 
     def _schema(self) -> None:
         found = self._ask(

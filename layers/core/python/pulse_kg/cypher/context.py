@@ -59,6 +59,7 @@ class Context:
         self._node_need, self._edge_need = node_need, edge_need
         self._long_nodes, self._long_edges = (need is None or not need <= _SHORT for need in (node_need, edge_need))
         self._nodes: dict[str, GraphNode] = {}
+        self._missing: set[str] = set()
         self._hops: dict[tuple[Direction, tuple[str, ...] | None], dict[str, list[Hop]]] = {}
         self._counts: GraphCounts | None = None
         self._seed = seed
@@ -131,11 +132,12 @@ class Context:
         return self.nodes([node_id]).get(node_id)
 
     def _load(self, node_ids: Collection[str]) -> None:
-        for some in batches(dict.fromkeys(i for i in node_ids if i not in self._nodes), AT_ONCE):
+        for some in batches(dict.fromkeys(i for i in node_ids if i not in self._nodes and i not in self._missing), AT_ONCE):
             self.budget.request()
             found = self._source.get(some, self._node_need)
             self.budget.fetch(len(found), sum(_characters(node) for node in found.values()))
             self._nodes.update(found)
+            self._missing.update(node_id for node_id in some if node_id not in found)
 
     @property
     def needs_whole(self) -> bool:

@@ -75,7 +75,8 @@ class MemorySource:
     def counts(self) -> GraphCounts:
         """See `GraphSource.counts`; of nodes alone, as the stores give them, so that a query is planned alike."""
         found = Counter(label for node in self._nodes.values() for label in node.labels)
-        return GraphCounts({label: found[label] for label in sorted(found)})
+        exact = all(len(node.labels) == 1 for node in self._nodes.values())
+        return GraphCounts({label: found[label] for label in sorted(found)}, exact=exact)
 
 
 def _node(node: GraphNode, need: Need) -> GraphNode:

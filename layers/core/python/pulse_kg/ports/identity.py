@@ -113,8 +113,8 @@ class RateLimiter(Protocol):
             limit: Calls of a window.
             window_seconds: How long a window is.
             now: The time.
-            patience: For a call that only reads: seconds that it may wait where a store lets one process write at a time. When they are over
-                the calls counted so far decide, and this one goes uncounted. None waits as every write does.
+            patience: For a call that only reads: seconds that it may wait where a store lets one process write at a time. When they are
+                over the calls counted so far decide, and this one goes uncounted. None waits as every write does.
 
         Returns:
             None where there was one left; else the whole seconds, 1 or more, until the next window.

@@ -14,8 +14,9 @@ INSTRUCTIONS = (
     "add_edge_candidate for each statement, propose_reconciliation to see what the board already has, and commit_consolidation (or "
     "abort_consolidation). Nothing is visible to others before the commit. To ask: query_natural for a question in plain words, "
     "get_decision_history for a topic over time, get_supersedence_chain for what replaced what, find_contradictions, "
-    "list_alternatives, get_related_context for what lies around a node; verify_grounding checks an answer against the nodes that it "
-    "came from. An error's message says what to do next; retry only where retryable is true."
+    "list_alternatives, get_related_context for what lies around a node, query_cypher for counts, groups and what is missing; "
+    "verify_grounding checks an answer against the nodes that it came from. An error's message says what to do next; retry only where "
+    "retryable is true."
 )
 """What a client is told of the server as a whole."""
 
@@ -36,6 +37,7 @@ TOOL_NAMES: Final = (
     "list_alternatives",
     "get_learning_from_bugs",
     "query_global",
+    "query_cypher",
     "query_natural",
     "schema_info",
     "verify_grounding",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pulse_kg.cypher.limits import DEFAULT_ROWS, MAX_BYTES, MAX_HOPS, MOST_ROWS
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.schema import ENDPOINT_PAIRS, MAX_TEXT, NODE_TYPES, REL_TYPES, SCHEMA_VERSION, AttributeSpec, NodeType, RelType
 from pulse_kg.mcp.arguments import ToolInput
@@ -83,6 +84,12 @@ def _limits(limits: Limits) -> dict[str, int]:
         "open_sessions": limits.open_sessions,
         "session_ttl_seconds": limits.session_ttl_seconds,
         "consolidations_per_minute": limits.consolidations_per_minute,
+        "cypher_per_minute": limits.cypher_per_minute,
+        "cypher_bytes": MAX_BYTES,
+        "cypher_rows": DEFAULT_ROWS,
+        "cypher_rows_with_limit": MOST_ROWS,
+        "cypher_path_length": MAX_HOPS,
+        "cypher_seconds": int(limits.cypher_seconds),
         "query_characters": MAX_QUERY,
         "answer_text_bytes": MAX_ANSWER_BYTES,
         "list_results": MAX_LISTED,
