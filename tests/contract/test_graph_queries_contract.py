@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from pulse_kg.domain.instants import format_instant, parse_instant
 from pulse_kg.domain.model import NodeDraft
 from pulse_kg.domain.schema import NODE_TYPES, NodeType, RelType
 from pulse_kg.domain.text import fold
-from pulse_kg.ports.reading import Direction, Lineage, Neighbourhood, Place
+from pulse_kg.ports.reading import Direction, Ends, Lineage, Neighbourhood, Neighbours, Place
 from tests.support.plans import NOW, Content, add, administered, commit, edge, node, session
 from tests.support.query_model import QueryModel, in_time
 from tests.support.stores import STORES, Stores
@@ -72,6 +73,16 @@ def test_a_node_with_a_resolved_and_an_open_contradiction_stays_contradicted(sto
     assert store.queries.places("alpha", [a, b, c]) == {a: Place(2, contradicted=True), b: Place(1), c: Place(1, contradicted=True)}
 
 
+def test_nodes_come_with_their_places(store: Stores) -> None:
+    a, b, c, lone = add(store, 1, node("A"), node("B"), node("C"), node("D", "Entity"))
+    linked(store, 2, edge(a, "contradicts", b), edge(c, "depends_on", a))
+    found = store.queries.placed("alpha", [lone, c, b, a, a, UNKNOWN])
+    nodes, places = store.graph.nodes("alpha", [a, b, c, lone]), store.queries.places("alpha", [a, b, c, lone])
+    assert found == {i: (nodes[i], places[i]) for i in nodes}
+    assert list(found) == sorted(found)
+    assert store.queries.placed("alpha", []) == store.queries.placed("alpha", FORGED) == {}
+
+
 # Around.
 
 
@@ -109,8 +120,8 @@ def test_relationships_and_direction_hold_on_every_hop(store: Stores) -> None:
     assert both.depths == {b: 1, c: 2, d: 2, e: 3}
     assert edge_ids(both) == sorted(depends)
     assert q.around("alpha", a, rel_types=["depends_on", "validates"], max_depth=1).depths == {b: 1, c: 1}
-    assert q.around("alpha", a, rel_types=["supersedes"]) == NOTHING
-    assert q.around("alpha", a, rel_types=[]) == NOTHING
+    alone = Neighbourhood({}, [], nodes=q.placed("alpha", [a]))
+    assert q.around("alpha", a, rel_types=["supersedes"]) == q.around("alpha", a, rel_types=[]) == alone
 
 
 def test_a_hub_keeps_the_nodes_of_the_first_types_and_ids(store: Stores) -> None:
@@ -133,7 +144,8 @@ def test_a_hub_keeps_the_nodes_of_the_first_types_and_ids(store: Stores) -> None
 
 def test_nothing_lies_around_a_lone_node_or_one_that_is_not_there(store: Stores) -> None:
     (lone,) = add(store, 1, node("A"))
-    for node_id in (lone, *FORGED):
+    assert store.queries.around("alpha", lone) == Neighbourhood({}, [], nodes=store.queries.placed("alpha", [lone]))
+    for node_id in FORGED:
         assert store.queries.around("alpha", node_id) == NOTHING
     assert store.queries.around("nowhere", lone) == NOTHING
 
@@ -144,6 +156,13 @@ def test_a_ring_without_direction_is_walked_from_both_sides_and_ends(store: Stor
     found = store.queries.around("alpha", ring[0], max_depth=4)
     assert found.depths == {ring[1]: 1, ring[5]: 1, ring[2]: 2, ring[4]: 2, ring[3]: 3}
     assert (edge_ids(found), found.truncated) == (sorted(ids), False)
+
+
+def test_what_lies_around_comes_with_its_nodes_and_their_places(store: Stores) -> None:
+    a, b, c, far = add(store, 1, *(node(t) for t in "ABCD"))
+    linked(store, 2, edge(a, "depends_on", b), edge(b, "contradicts", c), edge(c, "depends_on", far))
+    assert store.queries.around("alpha", a, max_depth=2).nodes == store.queries.placed("alpha", [a, b, c])
+    assert store.queries.around("alpha", a, max_depth=2, limit=1).nodes == store.queries.placed("alpha", [a, b])
 
 
 def test_superseded_and_revoked_nodes_are_walked_through(store: Stores) -> None:
@@ -167,27 +186,31 @@ def test_a_lineage_is_the_same_from_each_of_its_members(store: Stores) -> None:
         {root: sorted([one, two]), one: [three], two: [three]},
         {one: [root], two: [root], three: sorted([one, two])},
     )
+    places = store.queries.places("alpha", [root, one, two, three, other])
     for member in (root, one, two, three):
-        assert store.queries.lineage("alpha", member) == wanted
-    assert store.queries.lineage("alpha", other) == Lineage(store.graph.nodes("alpha", [other]), {}, {})
+        assert store.queries.lineage("alpha", [member]) == replace(wanted, places={member: places[member]})
+    alone = Lineage(store.graph.nodes("alpha", [other]), {}, {}, {other: places[other]})
+    assert store.queries.lineage("alpha", [other]) == alone
+    together = replace(wanted, nodes={**wanted.nodes, **alone.nodes}, places={i: places[i] for i in (other, two)})
+    assert store.queries.lineage("alpha", [two, other, UNKNOWN]) == together
     for node_id in FORGED:
-        assert store.queries.lineage("alpha", node_id) == Lineage({}, {}, {})
+        assert store.queries.lineage("alpha", [node_id]) == Lineage({}, {}, {})
 
 
 def test_a_lineage_reaches_no_further_than_its_steps(store: Stores) -> None:
     ids = add(store, 1, *(node(str(n)) for n in range(7)))
     linked(store, 2, *(edge(new, "supersedes", old) for old, new in pairwise(ids)))
     middle = ids[3]
-    assert set(store.queries.lineage("alpha", middle, most=2).nodes) == set(ids[1:6])
-    near = store.queries.lineage("alpha", middle, most=1)
+    assert set(store.queries.lineage("alpha", [middle], most=2).nodes) == set(ids[1:6])
+    near = store.queries.lineage("alpha", [middle], most=1)
     assert (near.newer, near.older) == ({ids[2]: [middle], middle: [ids[4]]}, {middle: [ids[2]], ids[4]: [middle]})
-    assert set(store.queries.lineage("alpha", middle, most=3).nodes) == set(ids)
+    assert set(store.queries.lineage("alpha", [middle], most=3).nodes) == set(ids)
 
 
 def test_a_shorter_way_counts_though_a_longer_one_leads_there_too(store: Stores) -> None:
     ids = add(store, 1, *(node(str(n)) for n in range(7)))
     linked(store, 2, *(edge(new, "supersedes", old) for old, new in pairwise(ids)), edge(ids[4], "supersedes", ids[0]))
-    assert set(store.queries.lineage("alpha", ids[0], most=2).nodes) == {*ids[:3], ids[3], ids[4], ids[5]}
+    assert set(store.queries.lineage("alpha", [ids[0]], most=2).nodes) == {*ids[:3], ids[3], ids[4], ids[5]}
 
 
 def test_a_long_chain_is_followed_to_both_ends(store: Stores, store_name: str) -> None:
@@ -195,11 +218,11 @@ def test_a_long_chain_is_followed_to_both_ends(store: Stores, store_name: str) -
     ids = add(store, 1, *(node(f"n{n}") for n in range(length)))
     linked(store, 2, *(edge(new, "supersedes", old) for old, new in pairwise(ids)))
     for start in (ids[0], ids[length // 2], ids[-1]):
-        found = store.queries.lineage("alpha", start)
+        found = store.queries.lineage("alpha", [start])
         assert set(found.nodes) == set(ids)
         assert found.newer == {old: [new] for old, new in pairwise(ids)}
         assert found.older == {new: [old] for old, new in pairwise(ids)}
-    assert len(store.queries.lineage("alpha", ids[0], most=length - 2).nodes) == length - 1
+    assert len(store.queries.lineage("alpha", [ids[0]], most=length - 2).nodes) == length - 1
 
 
 # Contradictions.
@@ -214,6 +237,9 @@ def test_contradictions_come_newest_first_with_resolved_ones(store: Stores) -> N
     assert [e.edge_id for e in store.queries.contradictions("alpha", node_id=b)] == [*late, early[0]]
     assert [e.edge_id for e in store.queries.contradictions("alpha", node_id=c)] == [early[1]]
     assert store.queries.contradictions("alpha")[0].reason == "r"
+    for most in (1, 2, 3, 4):
+        assert store.queries.contradictions("alpha", most=most) == store.queries.contradictions("alpha")[:most]
+        assert store.queries.contradictions("alpha", node_id=a, most=most) == store.queries.contradictions("alpha", node_id=a)[:most]
     for node_id in FORGED:
         assert store.queries.contradictions("alpha", node_id=node_id) == []
     assert store.queries.contradictions("beta") == []
@@ -227,7 +253,7 @@ def test_an_edge_between_two_asked_nodes_comes_once_for_each(store: Stores) -> N
     ids = linked(store, 2, edge(a, "depends_on", b), edge(c, "depends_on", a), edge(b, "mentions", e))
 
     def found(node_ids: list[str], **more: Any) -> list[tuple[str, str]]:
-        return [(edge.edge_id, other.node_id) for edge, other in store.queries.neighbours("alpha", node_ids, **more)]
+        return [(edge.edge_id, other.node_id) for edge, other in store.queries.neighbours("alpha", node_ids, **more).links]
 
     assert found([a, b, a]) == sorted([(ids[0], a), (ids[0], b), (ids[1], c), (ids[2], e)])
     assert found([a, b], direction="out") == sorted([(ids[0], b), (ids[2], e)])
@@ -236,15 +262,31 @@ def test_an_edge_between_two_asked_nodes_comes_once_for_each(store: Stores) -> N
     assert found([a, b], node_types=["Entity", "Bug"]) == [(ids[2], e)]
     assert found([b], node_types=["Decision"], rel_types=["mentions"]) == []
     assert found([a, b], rel_types=[]) == found([a, b], node_types=[]) == found([]) == found(list(FORGED)) == []
-    whole = {other.node_id: other for _, other in store.queries.neighbours("alpha", [a, b])}
+    whole = {other.node_id: other for _, other in store.queries.neighbours("alpha", [a, b]).links}
     assert whole == store.graph.nodes("alpha", [a, b, c, e])
+
+
+def test_the_nodes_that_are_asked_about_and_the_places_of_all_may_come_with_their_neighbours(store: Stores) -> None:
+    a, b, c, lone = add(store, 1, node("A"), node("B"), node("C"), node("D"))
+    linked(store, 2, edge(a, "depends_on", b), edge(b, "contradicts", c))
+    q = store.queries
+    places = q.places("alpha", [a, b, c, lone])
+    assert (q.neighbours("alpha", [a]).near, q.neighbours("alpha", [a]).places) == ({}, {})
+    assert q.neighbours("alpha", [lone, a, UNKNOWN], near=True).near == store.graph.nodes("alpha", [a, lone])
+    assert q.neighbours("alpha", [lone, a, UNKNOWN], placed="near").places == {i: places[i] for i in (a, lone)}
+    assert q.neighbours("alpha", [lone, a], placed="all").places == {i: places[i] for i in (a, b, lone)}
+    assert q.neighbours("alpha", [a], rel_types=["contradicts"], placed="all").places == {a: places[a]}
+    nothing = q.neighbours("alpha", [a], rel_types=[], near=True, placed="all")
+    assert nothing == Neighbours([], store.graph.nodes("alpha", [a]), {a: places[a]})
+    assert q.neighbours("alpha", [a], node_types=[], near=True, placed="all") == nothing
+    assert places[b].contradicted
 
 
 def test_two_relationships_between_the_same_nodes_are_two_neighbours(store: Stores) -> None:
     a, b = add(store, 1, node("A"), node("B"))
     ids = linked(store, 2, edge(a, "depends_on", b), edge(b, "depends_on", a), edge(a, "relates_to", b))
-    assert [(e.edge_id, n.node_id) for e, n in store.queries.neighbours("alpha", [a])] == [(i, b) for i in sorted(ids)]
-    assert [e.src for e, _ in store.queries.neighbours("alpha", [a], direction="in", rel_types=["depends_on"])] == [b]
+    assert [(e.edge_id, n.node_id) for e, n in store.queries.neighbours("alpha", [a]).links] == [(i, b) for i in sorted(ids)]
+    assert [e.src for e, _ in store.queries.neighbours("alpha", [a], direction="in", rel_types=["depends_on"]).links] == [b]
 
 
 # Words.
@@ -268,6 +310,18 @@ def test_titles_are_found_by_a_phrase_or_by_enough_of_the_words(store: Stores) -
     assert titled(store, ["Bug", "Decision"], "", "retry", "queue", at_least=2) == ["Retry queue", titles[2]]
     assert titled(store, only, "%") == titled(store, only, "_") == titled(store, only, "\\") == [titles[4]]
     assert titled(store, only, "", "hook") == sorted(titles[:2])
+
+
+def test_nodes_that_are_named_come_too_whatever_their_words_type_and_time(store: Stores) -> None:
+    a, b, c, d = add(store, 1, node("Retry"), node("Queue"), node("Cache"), node("Retry", "Bug"))
+    asked: dict[str, Any] = {"words": [], "at_least": 1, "also": [d, b, UNKNOWN, "", a]}
+    ids = [n.node_id for n in store.queries.with_words("alpha", ["Decision"], phrase="retry", until=NOW, **asked)]
+    assert ids == sorted([a, b, d])
+    ids = [n.node_id for n in store.queries.with_words("alpha", ["Decision"], phrase="c", bodies=True, **asked)]
+    assert ids == sorted([a, b, c, d])
+    named = list(store.graph.nodes("alpha", [a, b, d]).values())
+    assert store.queries.with_words("alpha", ["Decision"], phrase="", **asked) == named
+    assert store.queries.with_words("alpha", [], phrase="retry", **asked) == named
 
 
 def test_no_words_and_no_phrase_find_nothing(store: Stores) -> None:
@@ -321,7 +375,7 @@ def test_the_nodes_of_an_artifact_are_found_whatever_part_of_it_states_them(stor
     part, whole, old, _, _ = add(store, 1, *(node(title, source_ref=ref) for title, ref in titles.items()))
     add(store, 2, node("F", "Bug"), node("C2", source_ref="spec:spec_008"), hints={"cand_002": ("SUPERSEDE", old)})
     found = store.queries.stated_in("alpha", "spec:spec_007", ["Decision", "Learning"])
-    assert found == list(store.graph.nodes("alpha", [part, whole, old]).values())
+    assert found == list(store.queries.placed("alpha", [part, whole, old]).values())
     assert store.queries.stated_in("alpha", "spec:spec_007", ["Learning"]) == []
     assert store.queries.stated_in("alpha", "spec:spec_007", []) == []
     assert store.queries.stated_in("beta", "spec:spec_007", ["Decision"]) == []
@@ -365,20 +419,24 @@ def test_no_read_tells_anything_of_another_board(store: Stores) -> None:
     forged = [*hidden, *(i.removeprefix("dec_") for i in hidden), *(f"beta_{i}" for i in hidden), *FORGED]
     q = store.queries
     assert q.places("alpha", forged) == {}
-    assert q.neighbours("alpha", forged) == []
+    assert q.neighbours("alpha", forged, near=True, placed="all") == Neighbours([])
+    assert q.placed("alpha", forged) == {}
     assert q.contradictions("alpha") == []
-    assert {n.node_id for n in q.stated_in("alpha", "spec:spec_007", list(NODE_TYPES))} == set(mine)
-    assert q.with_words("alpha", list(NODE_TYPES), phrase="canary", words=["x", "canary"], at_least=1, bodies=True) == []
+    assert {n.node_id for n, _ in q.stated_in("alpha", "spec:spec_007", list(NODE_TYPES))} == set(mine)
+    assert q.with_words("alpha", list(NODE_TYPES), phrase="canary", words=["x", "canary"], at_least=1, bodies=True, also=forged) == []
+    assert q.with_words("alpha", [], phrase="", words=[], at_least=1, also=forged) == []
     for node_id in forged:
         assert q.around("alpha", node_id) == NOTHING
-        assert q.lineage("alpha", node_id) == Lineage({}, {}, {})
         assert q.contradictions("alpha", node_id=node_id) == []
-    assert set(q.places("alpha", [*forged, *mine])) == set(mine)
-    assert len(q.neighbours("alpha", [*forged, *mine])) == 2
+    assert q.lineage("alpha", forged) == Lineage({}, {}, {})
+    assert set(q.places("alpha", [*forged, *mine])) == set(q.placed("alpha", [*forged, *mine])) == set(mine)
+    assert set(q.lineage("alpha", [*forged, *mine]).nodes) == set(mine)
+    assert set(q.neighbours("alpha", [*forged, *mine], near=True).near) == set(mine)
+    assert len(q.neighbours("alpha", [*forged, *mine]).links) == 2
     assert q.around("alpha", mine[0], max_depth=4).depths == {mine[1]: 1}
     assert len(q.contradictions("beta")) == len(q.contradictions("alpha_dec")) == 1
     (superseded,) = (n for n in store.graph.all_nodes("beta") if not n.live)
-    assert set(q.lineage("beta", superseded.node_id).nodes) == {superseded.node_id, superseded.superseded_by}
+    assert set(q.lineage("beta", [superseded.node_id]).nodes) == {superseded.node_id, superseded.superseded_by}
 
 
 # Any graph.
@@ -405,6 +463,7 @@ def contents(draw: st.DrawFn) -> Content:
 
 
 FILTERS = st.none() | st.lists(st.sampled_from(RELS), max_size=3, unique=True)
+ENDS: st.SearchStrategy[Ends | None] = st.sampled_from([None, "near", "all"])
 DIRECTIONS: st.SearchStrategy[Direction] = st.sampled_from(["in", "out", "both"])
 
 
@@ -420,26 +479,32 @@ def check_against_the_model(store: Stores, data: st.DataObject) -> None:
     model, q = model_of(store), store.queries
     ids = sorted(model.node_by_id)
     assert q.places("alpha", ids) == {i: model.place(i) for i in ids}
+    assert q.placed("alpha", ids) == model.placed(ids)
     some = data.draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4))
     rels, direction = data.draw(FILTERS), data.draw(DIRECTIONS)
     types = data.draw(st.none() | st.lists(TYPES, max_size=2))
-    assert q.neighbours("alpha", some, rel_types=rels, direction=direction, node_types=types) == model.neighbours(
-        some, rels, direction, types
+    near, placed = data.draw(st.booleans()), data.draw(ENDS)
+    assert q.neighbours("alpha", some, rel_types=rels, direction=direction, node_types=types, near=near, placed=placed) == model.neighbours(
+        some, rels, direction, types, near=near, placed=placed
     )
     depth, limit = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
     assert q.around("alpha", some[0], rel_types=rels, direction=direction, max_depth=depth, limit=limit) == model.around(
         some[0], rels, direction, depth, limit
     )
     most = data.draw(st.integers(1, 4))
-    assert q.lineage("alpha", some[0], most=most) == model.lineage(some[0], most)
+    assert q.lineage("alpha", some, most=most) == model.lineage(some, most)
     for node_id in (None, some[0]):
         assert q.contradictions("alpha", node_id=node_id) == model.contradictions(node_id)
+        assert q.contradictions("alpha", node_id=node_id, most=most) == model.contradictions(node_id, most)
     words = data.draw(st.lists(st.sampled_from(["redis", "webhooks", "e", "cafe", "", "zebra"]), max_size=4))
     phrase, at_least = data.draw(st.sampled_from(["", "use r", "queue"])), data.draw(st.integers(1, 3))
     bodies, since = data.draw(st.booleans()), data.draw(st.sampled_from([None, NOW, NOW + 1]))
     asked: dict[str, Any] = {"phrase": phrase, "words": words, "at_least": at_least, "bodies": bodies}
     of_types: list[NodeType] = ["Decision", "Learning"]
-    assert q.with_words("alpha", of_types, since=since, **asked) == in_time(model.with_words(of_types, **asked), since, None)
+    worded = in_time(model.with_words(of_types, **asked), since, None)
+    assert q.with_words("alpha", of_types, since=since, **asked) == worded
+    named = {n.node_id: n for n in worded} | store.graph.nodes("alpha", some)
+    assert q.with_words("alpha", of_types, since=since, also=some, **asked) == [named[i] for i in sorted(named)]
     assert q.stated_in("alpha", "spec:spec_007", of_types) == model.stated_in("spec:spec_007", of_types)
 
 

@@ -395,6 +395,17 @@ class TestContradictions:
         session.commit()
         assert len(ask(agent, "find_contradictions", board_id="alpha", node_id=pairs[4][0])["pairs"]) == 1
 
+    def test_pairs_that_were_stated_both_ways_take_one_place_each_below_the_limit(self, agent: Agent, pairs: list[tuple[str, str]]) -> None:
+        for one, other in pairs[2:]:
+            session = agent.begin("spec_9", 1)
+            session.decide(f"Another matter of {one}")
+            session.edge(other, "contradicts", one)
+            session.commit()
+        answer = ask(agent, "find_contradictions", board_id="alpha", limit=3)
+        assert [{p["left"]["node_id"], p["right"]["node_id"]} for p in answer["pairs"]] == [set(pair) for pair in pairs[:1:-1]]
+        assert answer["truncated"] is True
+        assert "truncated" not in ask(agent, "find_contradictions", board_id="alpha", limit=5)
+
     @pytest.mark.parametrize(("argument", "value"), [("limit", 0), ("limit", 201), ("include_resolved", 1), ("node_id", "x")])
     def test_an_argument_out_of_range_is_named(self, story: Story, argument: str, value: object) -> None:
         error = refusal(story.agent, "find_contradictions", **{"board_id": "alpha", argument: value})
@@ -586,6 +597,12 @@ class TestSchemaInfo:
             "open_sessions": 50,
             "session_ttl_seconds": 3_600,
             "consolidations_per_minute": 10_000,
+            "cypher_per_minute": 30,
+            "cypher_bytes": 16_384,
+            "cypher_rows": 1_000,
+            "cypher_rows_with_limit": 10_000,
+            "cypher_path_length": 20,
+            "cypher_seconds": 25,
             "query_characters": 4_000,
             "answer_text_bytes": 32_768,
             "list_results": 200,

@@ -397,6 +397,17 @@ CALLS: Sequence[Call] = (
         )
     ),
     *_on(
+        "query_cypher",
+        {"cypher": "MATCH (d:Decision)-[:supersedes]->(o:Decision) RETURN d.title, o.title ORDER BY d.decided_at, o.title LIMIT 40"},
+        {"cypher": "MATCH (n) RETURN label(n) AS type, count(*) AS nodes ORDER BY nodes DESC, type"},
+        {
+            "cypher": "MATCH p = (d {id: $id})-[:supersedes*]->(o) RETURN [n IN nodes(p) | n.source_ref] AS chain, o",
+            "params": {"id": "@pep-0649#decision"},
+        },
+        {"cypher": "MATCH (d:Decision) WHERE NOT (d)--() RETURN d.source_ref LIMIT 5"},
+        {"cypher": "MATCH (d:Decison) RETURN d.titel"},
+    ),
+    *_on(
         "query_natural",
         {"query": "Why was postponed evaluation of annotations replaced?"},
         {"query": "Why was postponed evaluation of annotations replaced?", "limit": 3},

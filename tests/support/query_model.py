@@ -9,7 +9,7 @@ from pulse_kg.domain.instants import Instant
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.schema import NODE_TYPES, NodeType, RelType
 from pulse_kg.domain.text import fold
-from pulse_kg.ports.reading import Direction, Lineage, Neighbourhood, Place
+from pulse_kg.ports.reading import Direction, Ends, Lineage, Neighbourhood, Neighbours, Place, Placed
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ class QueryModel:
         ends = [(self.node_by_id[e.src], self.node_by_id[e.dst]) for e in at if e.rel_type == "contradicts"]
         return Place(len(at), any(all(n.live and not n.revoked for n in pair) for pair in ends))
 
+    def placed(self, node_ids: Collection[str]) -> dict[str, Placed]:
+        """See `GraphQueries.placed`."""
+        return {i: (self.node_by_id[i], self.place(i)) for i in sorted(set(node_ids)) if i in self.node_by_id}
+
     def steps(self, node_id: str, rel_types: Collection[RelType] | None = None, direction: Direction = "both") -> list[tuple[Edge, str]]:
         """Each edge at a node that may be walked, with where it leads."""
         found = []
@@ -58,13 +62,11 @@ class QueryModel:
         kept = {n: depths[n] for n in ordered[:limit]}
         ends = {node_id, *kept}
         among = [e for e in self.edges if e.src in ends and e.dst in ends and (rel_types is None or e.rel_type in rel_types)]
-        return Neighbourhood(kept, among, len(kept) < len(depths))
+        return Neighbourhood(kept, among, len(kept) < len(depths), self.placed(ends))
 
-    def lineage(self, node_id: str, most: int) -> Lineage:
+    def lineage(self, node_ids: Collection[str], most: int) -> Lineage:
         """See `GraphQueries.lineage`."""
-        if node_id not in self.node_by_id:
-            return Lineage({}, {}, {})
-        reached = {node_id}
+        reached = {*node_ids} & self.node_by_id.keys()
         for _ in range(most):
             reached |= {other for n in reached for _, other in self.steps(n, ["supersedes"])}
         pairs = [(e.src, e.dst) for e in self.edges if e.rel_type == "supersedes" and {e.src, e.dst} <= reached]
@@ -72,6 +74,7 @@ class QueryModel:
             {n: self.node_by_id[n] for n in reached},
             {older: sorted(a for a, b in pairs if b == older) for _, older in pairs},
             {newer: sorted(b for a, b in pairs if a == newer) for newer, _ in pairs},
+            {i: place for i, (_, place) in self.placed(node_ids).items()},
         )
 
     def neighbours(
@@ -80,21 +83,26 @@ class QueryModel:
         rel_types: Collection[RelType] | None,
         direction: Direction,
         node_types: Collection[NodeType] | None,
-    ) -> list[tuple[Edge, Node]]:
+        *,
+        near: bool = False,
+        placed: Ends | None = None,
+    ) -> Neighbours:
         """See `GraphQueries.neighbours`."""
         steps = [step for n in set(node_ids) for step in self.steps(n, rel_types, direction)]
         pairs = [(edge, self.node_by_id[other]) for edge, other in steps]
-        return sorted((p for p in pairs if node_types is None or p[1].node_type in node_types), key=lambda p: (p[0].edge_id, p[1].node_id))
+        links = sorted((p for p in pairs if node_types is None or p[1].node_type in node_types), key=lambda p: (p[0].edge_id, p[1].node_id))
+        asked = self.placed(node_ids)
+        standing = {None: {}, "near": asked, "all": asked | self.placed([n.node_id for _, n in links])}[placed]
+        return Neighbours(links, {i: n for i, (n, _) in asked.items()} if near else {}, {i: place for i, (_, place) in standing.items()})
 
-    def contradictions(self, node_id: str | None) -> list[Edge]:
+    def contradictions(self, node_id: str | None, most: int | None = None) -> list[Edge]:
         """See `GraphQueries.contradictions`."""
         found = [e for e in self.edges if e.rel_type == "contradicts" and (node_id is None or node_id in {e.src, e.dst})]
-        return sorted(found, key=lambda e: (-e.created_at, e.edge_id))
+        return sorted(found, key=lambda e: (-e.created_at, e.edge_id))[:most]
 
-    def stated_in(self, artifact: str, node_types: Collection[NodeType]) -> list[Node]:
+    def stated_in(self, artifact: str, node_types: Collection[NodeType]) -> list[Placed]:
         """See `GraphQueries.stated_in`."""
-        found = [self.node_by_id[i] for i in sorted(self.node_by_id)]
-        return [n for n in found if n.artifact == artifact and n.node_type in node_types]
+        return [p for p in self.placed(self.node_by_id).values() if p[0].artifact == artifact and p[0].node_type in node_types]
 
     def with_words(
         self, node_types: Collection[NodeType], phrase: str, words: Collection[str], at_least: int, *, bodies: bool

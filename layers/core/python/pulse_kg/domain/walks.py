@@ -40,11 +40,11 @@ def breadth_first(anchor: str, hop: Hop, *, max_depth: int, limit: int) -> tuple
     return depths, False
 
 
-def within_steps(start: str, pairs: Iterable[tuple[str, str]], most: int) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Supersedes edges among what is at most so many steps from a node, whichever way an edge is walked.
+def within_steps(starts: Collection[str], pairs: Iterable[tuple[str, str]], most: int) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Supersedes edges among what is at most so many steps from the nearest of some nodes, whichever way an edge is walked.
 
     Args:
-        start: The node.
+        starts: The nodes.
         pairs: (newer, older) of each edge.
         most: Steps.
 
@@ -55,7 +55,7 @@ def within_steps(start: str, pairs: Iterable[tuple[str, str]], most: int) -> tup
     for above, below in pairs:
         newer[below].add(above)
         older[above].add(below)
-    reached, last = {start}, {start}
+    reached, last = set(starts), set(starts)
     for _ in range(most):
         last = {n for node_id in last for n in (*newer.get(node_id, ()), *older.get(node_id, ()))} - reached
         if not last:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from pulse_kg.domain.instants import Instant
@@ -11,6 +11,8 @@ from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.schema import NodeType, RelType
 
 Direction = Literal["in", "out", "both"]
+Ends = Literal["near", "all"]
+"""Of edges: the nodes that were asked for, or these and those at the other ends."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Place:
     contradicted: bool = False
 
 
+Placed = tuple[Node, Place]
+"""A node and where it stands."""
+
+
 @dataclass(frozen=True)
 class Neighbourhood:
     """What lies around a node, breadth first.
@@ -34,26 +40,45 @@ class Neighbourhood:
         depths: Node id → hops from the anchor, 1 or more; the anchor is not in it.
         edges: Every edge among anchor and those nodes that satisfies the filter of relationships, by edge id.
         truncated: Whether nodes were left out for the limit.
+        nodes: The anchor, where it exists, and those nodes, by id.
     """
 
     depths: Mapping[str, int]
     edges: Sequence[Edge]
     truncated: bool = False
+    nodes: Mapping[str, Placed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Edges at some nodes and what they lead to.
+
+    Attributes:
+        links: Each edge with the node at its other end, by (edge id, node id).
+        near: The nodes that were asked for and exist, by id; empty unless they are wanted.
+        places: Of the nodes whose places are wanted, by id.
+    """
+
+    links: Sequence[tuple[Edge, Node]]
+    near: Mapping[str, Node] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """Everything that supersedes edges join to a node, towards newer and older ones.
+    """Everything that supersedes edges join to some nodes, towards newer and older ones.
 
     Attributes:
-        nodes: By id, the node itself included.
+        nodes: By id, the nodes themselves included.
         newer: Older id → the ids that supersede it, sorted.
         older: Newer id → the ids that it supersedes, sorted.
+        places: Where the nodes that were asked for stand, by id.
     """
 
     nodes: Mapping[str, Node]
     newer: Mapping[str, Sequence[str]]
     older: Mapping[str, Sequence[str]]
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,6 +106,10 @@ class GraphQueries(Protocol):
         """For each of these nodes that exists: where it stands."""
         ...
 
+    def placed(self, board_id: str, node_ids: Collection[str]) -> dict[str, Placed]:
+        """Those of these nodes that exist, with where they stand, by id; one request for each 500 ids."""
+        ...
+
     def around(
         self,
         board_id: str,
@@ -93,8 +122,8 @@ class GraphQueries(Protocol):
     ) -> Neighbourhood:
         """Breadth first from a node. Relationships and direction hold on every hop; each node has its least depth.
 
-        Where there are more than `limit` nodes, those of the least (depth, order of types in `NODE_TYPES`, id) stay. On a served store at
-        most one request for each hop, and one more.
+        Where there are more than `limit` nodes, those of the least (depth, order of types in `NODE_TYPES`, id) stay. Two requests to a
+        served store, however many hops.
 
         Args:
             board_id: The board.
@@ -106,15 +135,21 @@ class GraphQueries(Protocol):
         """
         ...
 
-    def lineage(self, board_id: str, node_id: str, *, most: int = 1_000) -> Lineage:
-        """What supersedes a node and what it supersedes, transitively, both ways from each node that is reached; at most `most` steps.
+    def lineage(self, board_id: str, node_ids: Collection[str], *, most: int = 1_000) -> Lineage:
+        """What supersedes these nodes and what they supersede, transitively, both ways from each node that is reached.
 
-        Empty for a node that is not there. At most three requests on a served store.
+        At most `most` steps from the nearest of them. Empty for nodes that are not there.
         """
         ...
 
-    def contradictions(self, board_id: str, *, node_id: str | None = None) -> list[Edge]:
-        """The contradicts edges of the board, or those at one node; newest first (created_at descending), then by edge id."""
+    def contradictions(self, board_id: str, *, node_id: str | None = None, most: int | None = None) -> list[Edge]:
+        """The contradicts edges of the board, or those at one node; newest first (created_at descending), then by edge id.
+
+        Args:
+            board_id: The board.
+            node_id: Only those at this node; None for all.
+            most: Only the first ones of them, 1 or more; None for all.
+        """
         ...
 
     def neighbours(
@@ -125,8 +160,10 @@ class GraphQueries(Protocol):
         rel_types: Collection[RelType] | None = None,
         direction: Direction = "both",
         node_types: Collection[NodeType] | None = None,
-    ) -> list[tuple[Edge, Node]]:
-        """Each edge at one of these nodes with the node at its other end, by (edge id, node id).
+        near: bool = False,
+        placed: Ends | None = None,
+    ) -> Neighbours:
+        """Each edge at one of these nodes with the node at its other end.
 
         An edge between two of the nodes comes twice, once for each of them as seen from the other. With `direction` "out" the other node
         is the edge's target, with "in" its source.
@@ -137,10 +174,12 @@ class GraphQueries(Protocol):
             rel_types: Only these relationships; None for all.
             direction: As seen from `node_ids`.
             node_types: Only other nodes of these types; None for all.
+            near: Whether these nodes themselves are wanted too, whether an edge is at them or not.
+            placed: Of which nodes the places are wanted, whether an edge is at them or not; None for none.
         """
         ...
 
-    def stated_in(self, board_id: str, artifact: str, node_types: Collection[NodeType]) -> list[Node]:
+    def stated_in(self, board_id: str, artifact: str, node_types: Collection[NodeType]) -> list[Placed]:
         """The nodes of these types whose artifact has this canonical text, live and superseded, by id."""
         ...
 
@@ -155,6 +194,7 @@ class GraphQueries(Protocol):
         bodies: bool = False,
         since: Instant | None = None,
         until: Instant | None = None,
+        also: Collection[str] = (),
     ) -> list[Node]:
         """Nodes whose folded title contains the phrase, or at least so many of the words, live and superseded, by id.
 
@@ -169,6 +209,7 @@ class GraphQueries(Protocol):
             bodies: Whether words are also looked for in the folded body and, for a Learning, its area.
             since: Only nodes of this time or later; a node's time is `happened_at`.
             until: Only nodes before this time.
+            also: The nodes of these ids come too, whatever their words, type and time.
         """
         ...
 

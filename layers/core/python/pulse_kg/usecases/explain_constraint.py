@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from pulse_kg.domain.model import Node
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.refs import Artifact, artifact_of, parse_ref
+from pulse_kg.domain.schema import RelType
 from pulse_kg.domain.walks import TYPE_ORDER
 from pulse_kg.usecases.access import granted_board
-from pulse_kg.usecases.reading import MAX_LISTED, Seen, live_first, node_on, require_type, seen
+from pulse_kg.usecases.reading import MAX_LISTED, Seen, live_first, no_node, require_type, seen
 from pulse_kg.usecases.services import Services
+
+_ASKED: Final[tuple[RelType, ...]] = ("derives_from", "relates_to", "depends_on", "contradicts", "violates")
 
 
 @dataclass(frozen=True)
@@ -43,22 +47,28 @@ def explain_constraint(caller: Caller, board_id: str, node_id: str, services: Se
     """
     granted_board(caller, board_id, services)
     with services.snapshot():
-        constraint = node_on(board_id, node_id, services)
+        found = services.queries.neighbours(board_id, [node_id], rel_types=_ASKED, near=True, placed="all")
+        if node_id not in found.near:
+            raise no_node(node_id)
+        constraint, joined, places = found.near[node_id], found.links, dict(found.places)
         require_type(constraint, "Constraint")
-        queries = services.queries
-        joined = queries.neighbours(board_id, [node_id], rel_types=["derives_from", "relates_to", "depends_on", "contradicts", "violates"])
         origins = [n for e, n in joined if e.rel_type == "derives_from" and e.src == node_id]
         bugs = [n for e, n in joined if e.rel_type == "violates"]
         related = [n for e, n in joined if e.rel_type not in {"derives_from", "violates"} and n.node_type == "Constraint"]
         origin = min(origins, key=lambda n: (not n.live, TYPE_ORDER[n.node_type], n.node_id), default=None)
         if origin is not None:
-            derived = queries.neighbours(board_id, [origin.node_id], rel_types=["derives_from"], direction="in", node_types=["Constraint"])
-            related += [n for _, n in derived]
+            derived = services.queries.neighbours(
+                board_id, [origin.node_id], rel_types=["derives_from"], direction="in", node_types=["Constraint"], placed="all"
+            )
+            related += [n for _, n in derived.links]
+            places |= derived.places
         else:
-            related += queries.stated_in(board_id, artifact_of(constraint.source_ref), ["Constraint"])
+            stated = services.queries.stated_in(board_id, artifact_of(constraint.source_ref), ["Constraint"])
+            related += [n for n, _ in stated]
+            places |= {n.node_id: place for n, place in stated}
         kept, violations = _ordered(related, without=node_id), _ordered(bugs)
         shown = [*kept[:MAX_LISTED], *violations[:MAX_LISTED]]
-        standing = seen(board_id, [constraint, *([origin] if origin is not None else []), *shown], services)
+        standing = seen(board_id, [constraint, *([origin] if origin is not None else []), *shown], services, places)
     return ConstraintExplained(
         standing[node_id],
         standing[origin.node_id] if origin is not None else parse_ref(constraint.source_ref).artifact,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.usecases.access import granted_board
-from pulse_kg.usecases.reading import Seen, node_on, seen
+from pulse_kg.usecases.reading import Seen, no_node, seen, seen_on
 from pulse_kg.usecases.services import Services
 
 
@@ -52,18 +52,24 @@ def find_contradictions(
     """
     granted_board(caller, board_id, services)
     with services.snapshot():
-        if node_id is not None:
-            node_on(board_id, node_id, services)
-        edges = {frozenset((e.src, e.dst)): e for e in reversed(services.queries.contradictions(board_id, node_id=node_id))}
+        # Two nodes are joined by two such edges at most, so that these are enough for the pairs that are shown, and one more.
+        most = 2 * (limit + 1) if include_resolved else None
+        edges = {frozenset((e.src, e.dst)): e for e in reversed(services.queries.contradictions(board_id, node_id=node_id, most=most))}
         found = sorted(edges.values(), key=lambda e: (-e.created_at, e.edge_id))
-        shown = found[: limit + 1] if include_resolved else found  # no need to read what will not be shown
-        nodes = services.graph.nodes(board_id, {end for e in shown for end in (e.src, e.dst)}) if shown else {}
-        if not include_resolved:
+        shown = found[: limit + 1] if include_resolved else found
+        ends = {end for e in shown for end in (e.src, e.dst)} | ({node_id} if node_id is not None else set())
+        if include_resolved:
+            standing = seen_on(board_id, ends, services)
+            missing = ends - standing.keys()
+        else:  # places only of what is shown, for there may be many times as many
+            nodes = services.graph.nodes(board_id, ends) if ends else {}
+            missing = ends - nodes.keys()
             shown = [e for e in shown if not (_settled(nodes[e.src]) or _settled(nodes[e.dst]))]
-        kept = shown[:limit]
-        standing = seen(board_id, (nodes[end] for e in kept for end in (e.src, e.dst)), services)
+            standing = seen(board_id, (nodes[end] for e in shown[:limit] for end in (e.src, e.dst)), services)
+    if node_id is not None and node_id in missing:
+        raise no_node(node_id)
     pairs = []
-    for edge in kept:
+    for edge in shown[:limit]:
         left, right = (edge.dst, edge.src) if edge.dst == node_id else (edge.src, edge.dst)
         pairs.append(Pair(standing[left], standing[right], edge))
     return Contradictions(tuple(pairs), len(shown) > limit)

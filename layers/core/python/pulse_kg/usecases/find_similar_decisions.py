@@ -8,8 +8,9 @@ from typing import Final
 from pulse_kg.domain.instants import Instant
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.ranking import Components, best_first, components
+from pulse_kg.errors import PermissionDenied
 from pulse_kg.usecases.access import granted_board
-from pulse_kg.usecases.reading import Seen, seen
+from pulse_kg.usecases.reading import Seen, seen_on
 from pulse_kg.usecases.searching import query_vector
 from pulse_kg.usecases.services import Services
 
@@ -39,13 +40,13 @@ def find_similar_decisions(caller: Caller, board_id: str, query: str, limit: int
         PermissionDenied: The board is not granted.
         EmbedderTimeout, EmbeddingModelMismatch: By the embedding.
     """
-    granted_board(caller, board_id, services)
+    if not caller.sees(board_id):
+        raise PermissionDenied.for_board(board_id)
     vector = query_vector(query, services)
     with services.snapshot():
         now = granted_board(caller, board_id, services).as_of
         nearest = services.search.search([board_id], ["Decision"], vector, limit=max(_LEAST_NEAREST, _NEAREST_EACH * limit))
-        nodes = services.graph.nodes(board_id, [hit.node_id for hit in nearest]) if nearest else {}
-        placed = seen(board_id, nodes.values(), services)
+        placed = seen_on(board_id, [hit.node_id for hit in nearest], services)
     similarity = {hit.node_id: hit.score for hit in nearest}
     found = [SimilarDecision(one, _components(one, similarity[node_id], now)) for node_id, one in placed.items()]
     return tuple(sorted(found, key=lambda s: best_first(s.components.score, s.seen.node.live, s.seen.node.node_id))[:limit])

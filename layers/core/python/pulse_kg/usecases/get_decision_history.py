@@ -8,9 +8,10 @@ from typing import Final
 from pulse_kg.domain.chains import head_of, newest_to_oldest
 from pulse_kg.domain.instants import Instant
 from pulse_kg.domain.permissions import Caller
+from pulse_kg.ports.reading import Lineage
 from pulse_kg.usecases.access import granted_board
 from pulse_kg.usecases.reading import Seen, seen
-from pulse_kg.usecases.searching import Scored, by_meaning_and_title, query_vector
+from pulse_kg.usecases.searching import by_meaning_and_title, query_vector
 from pulse_kg.usecases.services import Services
 
 _OPENING: Final = 240  # characters of a body that stand for a rationale
@@ -72,27 +73,10 @@ def get_decision_history(
             board_id, topic, vector, services, node_types=["Decision"], titled_types=["Decision"], limit=limit, since=since
         )
         found.sort(key=lambda s: (-s.node.happened_at, s.node.node_id))
-        placed = seen(board_id, [s.node for s in found], services)
-        chains = _chains(board_id, found, services)
+        ids = [s.node.node_id for s in found]
+        lineage = services.queries.lineage(board_id, ids) if ids else Lineage({}, {}, {})
+        placed = seen(board_id, [s.node for s in found], services, lineage.places)
     entries = (HistoryEntry(placed[s.node.node_id], s.score) for s in found)
+    heads = dict.fromkeys(head_of(node_id, lineage.nodes) for node_id in ids)
+    chains = (Chain(head, newest_to_oldest(head, lineage.older, lineage.nodes)) for head in heads)
     return DecisionHistory(tuple(entries), tuple(chains))
-
-
-def _chains(board_id: str, found: list[Scored], services: Services) -> list[Chain]:
-    """The chain of each head; a Decision that no supersedes edge touches is one of its own."""
-    ids = [s.node.node_id for s in found]
-    edges = services.queries.neighbours(board_id, ids, rel_types=["supersedes"]) if ids else []
-    joined = {end for edge, _ in edges for end in (edge.src, edge.dst)}
-    chains: dict[str, Chain] = {}
-    heads: dict[str, str] = {}  # of every node of a lineage that was read: one read answers for all that it joins
-    for node_id in ids:
-        if node_id not in joined:
-            chains[node_id] = Chain(node_id, (node_id,))
-            continue
-        if node_id not in heads:
-            lineage = services.queries.lineage(board_id, node_id)
-            heads |= {n: head_of(n, lineage.nodes) for n in lineage.nodes}
-            for head in {heads[n] for n in ids if n in lineage.nodes}:
-                chains.setdefault(head, Chain(head, newest_to_oldest(head, lineage.older, lineage.nodes)))
-    in_order = dict.fromkeys(heads.get(node_id, node_id) for node_id in ids)
-    return [chains[head] for head in in_order if head in chains]

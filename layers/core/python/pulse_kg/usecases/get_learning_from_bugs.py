@@ -69,14 +69,15 @@ def get_learning_from_bugs(caller: Caller, board_id: str, area: str, limit: int,
         near = {hit.node_id: hit.score for hit in hits}
         by_words = _by_words(board_id, area, services)
         pairs = _Pairs()
-        _join(board_id, {n: max(score, near.get(n, 0.0)) for n, score in by_words.items()}, near, pairs, services)
         ranked = [hit for hit in hits if hit.node_id not in by_words]
-        for start in range(0, len(ranked), _STEP):
+        some = {n: max(score, near.get(n, 0.0)) for n, score in by_words.items()}
+        for start in range(0, max(1, len(ranked)), _STEP):
             best = pairs.best(limit)
             if len(best) == limit and ranked[start].score < best[-1][0]:
                 break  # nothing further away can be among the best any more
-            some = {hit.node_id: hit.score for hit in ranked[start : start + _STEP]}
+            some |= {hit.node_id: hit.score for hit in ranked[start : start + _STEP]}
             _join(board_id, some, near, pairs, services)
+            some = {}
         best = pairs.best(limit)
         placed = seen(board_id, [node for _, learning, bug in best for node in (learning, bug)], services)
     return tuple(LearningFromBug(placed[learning.node_id], placed[bug.node_id], score) for score, learning, bug in best)
@@ -101,10 +102,9 @@ def _join(board_id: str, scores: Mapping[str, float], near: Mapping[str, float],
     """Adds the pairs that nodes of these ids are in."""
     if not scores:
         return
-    validating = services.queries.neighbours(board_id, list(scores), rel_types=["validates"], node_types=["Learning", "Bug"])
-    missing = scores.keys() - pairs.nodes.keys()
-    pairs.nodes |= {other.node_id: other for _, other in validating} | services.graph.nodes(board_id, missing)
-    for edge, _ in validating:
+    validating = services.queries.neighbours(board_id, list(scores), rel_types=["validates"], node_types=["Learning", "Bug"], near=True)
+    pairs.nodes |= {**{other.node_id: other for _, other in validating.links}, **validating.near}
+    for edge, _ in validating.links:
         learning, bug = pairs.nodes.get(edge.src), pairs.nodes.get(edge.dst)
         if learning is None or bug is None or bug.node_type != "Bug":
             continue

@@ -6,14 +6,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from pulse_kg.domain.model import Edge, Node
+from pulse_kg.domain.model import Edge
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.schema import RelType
 from pulse_kg.domain.walks import TYPE_ORDER
 from pulse_kg.errors import InvalidArgument, NodeNotFound, Problem
 from pulse_kg.ports.reading import Direction
 from pulse_kg.usecases.access import granted_board
-from pulse_kg.usecases.reading import Seen, node_on, seen
+from pulse_kg.usecases.reading import Seen, as_seen, no_node
 from pulse_kg.usecases.services import Services
 
 _NAMED: Final = 20  # ids that a refusal lists
@@ -67,19 +67,19 @@ def get_related_context(
     granted_board(caller, board_id, services)
     with services.snapshot():
         anchor = _anchor(board_id, node_or_ref, services)
-        found = services.queries.around(
-            board_id, anchor.node_id, rel_types=rel_types, direction=direction, max_depth=max_depth, limit=limit
-        )
-        nodes = services.graph.nodes(board_id, found.depths.keys()) if found.depths else {}
-        standing = seen(board_id, [anchor, *nodes.values()], services)
-    order = sorted(nodes.values(), key=lambda n: (found.depths[n.node_id], TYPE_ORDER[n.node_type], n.node_id))
-    others = tuple((standing[n.node_id], found.depths[n.node_id]) for n in order)
-    return RelatedContext(standing[anchor.node_id], others, tuple(found.edges), found.truncated)
+        found = services.queries.around(board_id, anchor, rel_types=rel_types, direction=direction, max_depth=max_depth, limit=limit)
+    standing = as_seen(found.nodes)
+    if anchor not in standing:
+        raise no_node(anchor)
+    others = [(standing[node_id], depth) for node_id, depth in found.depths.items()]
+    others.sort(key=lambda each: (each[1], TYPE_ORDER[each[0].node.node_type], each[0].node.node_id))
+    return RelatedContext(standing[anchor], tuple(others), tuple(found.edges), found.truncated)
 
 
-def _anchor(board_id: str, node_or_ref: str, services: Services) -> Node:
+def _anchor(board_id: str, node_or_ref: str, services: Services) -> str:
+    """The id that is meant; one that is stated as such need not be there."""
     if ":" not in node_or_ref:
-        return node_on(board_id, node_or_ref, services)
+        return node_or_ref
     nodes = services.graph.with_refs(board_id, [node_or_ref])
     if not nodes:
         raise NodeNotFound(
@@ -94,4 +94,4 @@ def _anchor(board_id: str, node_or_ref: str, services: Services) -> Node:
             [Problem("node_id", "must be a reference that one live node has, or a node's id")],
             {"node_ids": named, "nodes": len(nodes)},
         )
-    return nodes[0]
+    return nodes[0].node_id

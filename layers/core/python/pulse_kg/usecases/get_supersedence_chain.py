@@ -42,7 +42,7 @@ def get_supersedence_chain(caller: Caller, board_id: str, node_id: str, max_dept
     """
     granted_board(caller, board_id, services)
     with services.snapshot():
-        lineage = services.queries.lineage(board_id, node_id)
+        lineage = services.queries.lineage(board_id, [node_id])
         if node_id not in lineage.nodes:
             raise no_node(node_id)
         head = head_of(node_id, lineage.nodes)
@@ -50,6 +50,6 @@ def get_supersedence_chain(caller: Caller, board_id: str, node_id: str, max_dept
         shown = list(whole[:max_depth])
         if node_id not in shown:
             shown.append(node_id)
-        standing = seen(board_id, (lineage.nodes[n] for n in shown), services)
+        standing = seen(board_id, (lineage.nodes[n] for n in shown), services, lineage.places)
     truncated = len(whole) > max_depth or not lineage.nodes[head].live
     return SupersedenceChain(head, tuple(standing.values()), truncated)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.usecases.access import granted_board
-from pulse_kg.usecases.reading import MAX_LISTED, Seen, live_first, node_on, require_type, seen
+from pulse_kg.usecases.reading import MAX_LISTED, Seen, live_first, no_node, require_type, seen
 from pulse_kg.usecases.services import Services
 
 
@@ -28,8 +28,12 @@ def list_alternatives(caller: Caller, board_id: str, node_id: str, services: Ser
     """
     granted_board(caller, board_id, services)
     with services.snapshot():
-        require_type(node_on(board_id, node_id, services), "Decision")
-        found = services.queries.neighbours(board_id, [node_id], rel_types=["relates_to"], direction="out", node_types=["Alternative"])
-        nodes = sorted((n for _, n in found), key=live_first)
-        standing = seen(board_id, nodes[:MAX_LISTED], services)
+        found = services.queries.neighbours(
+            board_id, [node_id], rel_types=["relates_to"], direction="out", node_types=["Alternative"], near=True, placed="all"
+        )
+        if node_id not in found.near:
+            raise no_node(node_id)
+        require_type(found.near[node_id], "Decision")
+        nodes = sorted((n for _, n in found.links), key=live_first)
+        standing = seen(board_id, nodes[:MAX_LISTED], services, found.places)
     return Alternatives(tuple(standing.values()), len(nodes) > MAX_LISTED)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pulse_kg.domain.permissions import Caller
 from pulse_kg.domain.schema import SEARCHABLE_TYPES
-from pulse_kg.usecases.reading import Seen, seen
+from pulse_kg.usecases.reading import Seen, seen_on
 from pulse_kg.usecases.searching import query_vector
 from pulse_kg.usecases.services import Services
 
@@ -51,7 +51,7 @@ def query_global(caller: Caller, query: str, limit: int, services: Services) -> 
         by_board: dict[str, list[str]] = defaultdict(list)
         for hit in found:
             by_board[hit.board_id].append(hit.node_id)
-        placed = {b: seen(b, services.graph.nodes(b, node_ids).values(), services) for b, node_ids in by_board.items()}
+        placed = {b: seen_on(b, node_ids, services) for b, node_ids in by_board.items()}
     hits = (GlobalHit(placed[h.board_id][h.node_id], h.score) for h in found if h.node_id in placed[h.board_id])
     return GlobalAnswer(tuple(hits), len(boards))
 

@@ -13,6 +13,7 @@ from pulse_kg.domain.schema import NODE_TYPES, REL_TYPES, SEARCHABLE_TYPES
 from pulse_kg.domain.snippets import node_snippet
 from pulse_kg.domain.words import content_words
 from pulse_kg.errors import InvalidArgument, Problem
+from pulse_kg.ports.reading import Neighbours
 from pulse_kg.usecases.access import granted_board
 from pulse_kg.usecases.reading import MAX_LISTED, Seen, seen
 from pulse_kg.usecases.searching import Scored, best_of, by_meaning_and_title, query_vector
@@ -114,12 +115,14 @@ def retrieve(board_id: str, query: str, span: Span, limit: int, services: Servic
             since=span.since,
             until=span.until,
         )
-        edges = services.queries.neighbours(board_id, [s.node.node_id for s in found]) if found else []
+        around = services.queries.neighbours(board_id, [s.node.node_id for s in found], placed="near") if found else Neighbours([])
+        edges, places = around.links, around.places
         answers = best_of([*found, *_entering(found, edges, span)], limit)
         fresh = {s.node.node_id for s in answers} - {s.node.node_id for s in found}
         if fresh:
-            edges = [*edges, *services.queries.neighbours(board_id, fresh, direction="out")]
-        placed = seen(board_id, [s.node for s in answers], services)
+            further = services.queries.neighbours(board_id, fresh, direction="out", placed="near")
+            edges, places = [*edges, *further.links], {**places, **further.places}
+        placed = seen(board_id, [s.node for s in answers], services, places)
     words = frozenset(content_words(query))
     nodes = [AnswerNode(placed[s.node.node_id], s.score, node_snippet(s.node, words)) for s in answers]
     supporting = _supporting({s.node.node_id: rank for rank, s in enumerate(answers)}, (edge for edge, _ in edges))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pulse_kg.domain.model import Node
 from pulse_kg.errors import InvalidArgument, NodeNotFound, Problem
-from pulse_kg.ports.reading import Place
+from pulse_kg.ports.reading import Place, Placed
 from pulse_kg.usecases.services import Services
 
 MAX_LISTED: Final = 200
@@ -44,27 +44,36 @@ def node_marks(node: Node, place: Place | None = None) -> dict[str, Any]:
     return marks
 
 
-def seen(board_id: str, nodes: Iterable[Node], services: Services) -> dict[str, Seen]:
+def seen(board_id: str, nodes: Iterable[Node], services: Services, known: Mapping[str, Place] | None = None) -> dict[str, Seen]:
     """Where each of these nodes stands, by id, in their order; one read for all, none for none.
+
+    Args:
+        board_id: The board.
+        nodes: The nodes.
+        services: The ports.
+        known: Places that were read already; only the others are read.
 
     Raises:
         StoreUnavailable: The graph can't be read.
     """
-    by_id = {node.node_id: node for node in nodes}
-    places: Mapping[str, Place] = services.queries.places(board_id, list(by_id)) if by_id else {}
+    by_id, places = {node.node_id: node for node in nodes}, dict(known or {})
+    if missing := [node_id for node_id in by_id if node_id not in places]:
+        places |= services.queries.places(board_id, missing)
     return {node_id: Seen(node, places.get(node_id, Place())) for node_id, node in by_id.items()}
 
 
-def node_on(board_id: str, node_id: str, services: Services) -> Node:
-    """The node of that id.
+def seen_on(board_id: str, node_ids: Collection[str], services: Services) -> dict[str, Seen]:
+    """Those of these nodes that the board has, by id, sorted; one read, none for none.
 
     Raises:
-        NodeNotFound: The board has none; a node of another board looks the same.
+        StoreUnavailable: The graph can't be read.
     """
-    node = services.graph.nodes(board_id, [node_id]).get(node_id)
-    if node is None:
-        raise no_node(node_id)
-    return node
+    return as_seen(services.queries.placed(board_id, node_ids)) if node_ids else {}
+
+
+def as_seen(placed: Mapping[str, Placed]) -> dict[str, Seen]:
+    """Nodes that were read with their places, in the same order."""
+    return {node_id: Seen(node, place) for node_id, (node, place) in placed.items()}
 
 
 def no_node(node_id: str) -> NodeNotFound:

@@ -68,16 +68,12 @@ def by_meaning_and_title(
         hit.node_id: hit.score
         for hit in services.search.search([board_id], node_types, vector, limit=limit, min_score=SIMILARITY_FLOOR, since=since, until=until)
     }
-    titled = {
-        node.node_id: node
-        for node in services.queries.with_words(
-            board_id, titled_types, phrase=topic.phrase, words=topic.words, at_least=topic.needed, since=since, until=until
-        )
-    }
-    for node_id, node in titled.items():
+    found = services.queries.with_words(
+        board_id, titled_types, phrase=topic.phrase, words=topic.words, at_least=topic.needed, since=since, until=until, also=scores.keys()
+    )
+    nodes = {node.node_id: node for node in found}
+    for node_id, node in nodes.items():
         by_title = topic.score(node.title)
         if by_title is not None:
             scores[node_id] = max(scores.get(node_id, 0.0), by_title)
-    others = scores.keys() - titled.keys()
-    nodes = titled | (services.graph.nodes(board_id, others) if others else {})
     return best_of((Scored(nodes[node_id], score) for node_id, score in scores.items() if node_id in nodes), limit)

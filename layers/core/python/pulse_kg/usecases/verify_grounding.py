@@ -54,10 +54,10 @@ def verify_grounding(caller: Caller, board_id: str, answer_text: str, node_ids: 
         )
     asked = list(dict.fromkeys(node_ids))
     with services.snapshot():
-        nodes = services.graph.nodes(board_id, asked)
-        joined = services.queries.neighbours(board_id, nodes.keys()) if nodes else []
+        joined = services.queries.neighbours(board_id, asked, near=True)
+    nodes = joined.near
     titles: dict[str, dict[str, str]] = {node_id: {} for node_id in nodes}
-    for edge, other in joined:
+    for edge, other in joined.links:
         for end in (edge.src, edge.dst):
             if end in titles and end != other.node_id:
                 titles[end][other.node_id] = other.title

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
-from itertools import islice
 from typing import Any, Final
 
 from pulse_kg.adapters.gremlin import errors
@@ -13,16 +12,23 @@ from pulse_kg.adapters.gremlin.connection import GremlinConnection, source
 from pulse_kg.adapters.gremlin.elements import FOLDED_TITLE, check_tenant, nids, seen_edges, seen_nodes, surroundings_of
 from pulse_kg.adapters.gremlin.probe import check_fitness
 from pulse_kg.adapters.gremlin.spool import Spool
-from pulse_kg.adapters.gremlin.steps import Entry, VertexIds, anonymous, around_rows, edge_rows, one_of, visible_edges, visible_nodes
+from pulse_kg.adapters.gremlin.steps import (
+    Entry,
+    VertexIds,
+    anonymous,
+    around_rows,
+    batches,
+    edge_rows,
+    one_of,
+    visible_edges,
+    visible_nodes,
+)
 from pulse_kg.adapters.gremlin.writes import writes
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.plan import CommitPlan, Surroundings
 from pulse_kg.domain.schema import NodeType
 from pulse_kg.domain.text import prefix_similarity
 from pulse_kg.ports.graph import Survey, TitleMatch
-
-ASKED_AT_ONCE: Final = 500
-"""Ids of one request, except of a survey, which is one request whatever its size."""
 
 ERASED_AT_ONCE: Final = 200
 
@@ -56,7 +62,7 @@ class GremlinGraphStore:
 
     def _nodes(self, board_id: str, node_ids: Collection[str], mark: int) -> dict[str, Node]:
         found: list[Node] = []
-        for keys in _some(nids(board_id, node_ids)):
+        for keys in batches(nids(board_id, node_ids)):
             vertices = self._entry.vertices(source(), keys)
             found += seen_nodes(self._connection.submit(visible_nodes(vertices, board_id, mark).value_map()), board_id, mark)
         return {n.node_id: n for n in sorted(found, key=lambda node: node.node_id)}
@@ -64,13 +70,13 @@ class GremlinGraphStore:
     def with_digests(self, board_id: str, digests: Collection[str]) -> list[Node]:
         """See `GraphStore.with_digests`."""
         mark = self._applied(board_id)
-        rows = [row for some in _some(digests) for row in self._connection.submit(_digests(source(), board_id, mark, some).value_map())]
+        rows = [row for some in batches(digests) for row in self._connection.submit(_digests(source(), board_id, mark, some).value_map())]
         return _aged(rows, board_id, mark)
 
     def with_refs(self, board_id: str, refs: Collection[str]) -> list[Node]:
         """See `GraphStore.with_refs`."""
         mark = self._applied(board_id)
-        rows = [row for some in _some(refs) for row in self._connection.submit(_refs(source(), board_id, mark, some).value_map())]
+        rows = [row for some in batches(refs) for row in self._connection.submit(_refs(source(), board_id, mark, some).value_map())]
         return _aged(rows, board_id, mark)
 
     def nearest_titles(self, board_id: str, node_type: NodeType, folded_title: str, *, limit: int, live_only: bool) -> list[TitleMatch]:
@@ -122,7 +128,7 @@ class GremlinGraphStore:
     def existing_edges(self, board_id: str, edge_ids: Collection[str]) -> frozenset[str]:
         """See `GraphStore.existing_edges`."""
         mark, found = self._applied(board_id), set[str]()
-        for some in _some(edge_ids):
+        for some in batches(edge_ids):
             edges = visible_edges(source().E().has("edge_id", one_of(some)), board_id, mark)
             found.update(self._connection.submit(edges.values("edge_id")))
         return frozenset(found)
@@ -130,8 +136,8 @@ class GremlinGraphStore:
     def edges_of(self, board_id: str, node_ids: Collection[str]) -> list[Edge]:
         """See `GraphStore.edges_of`."""
         mark, found = self._applied(board_id), dict[str, Edge]()
-        for keys in _some(nids(board_id, node_ids)):
-            edges = visible_edges(self._entry.vertices(source(), keys).has("board_id", board_id).both_e(), board_id, mark)
+        for keys in batches(nids(board_id, node_ids)):
+            edges = visible_edges(visible_nodes(self._entry.vertices(source(), keys), board_id, mark).both_e(), board_id, mark)
             found |= {e.edge_id: e for e in seen_edges(self._connection.submit(edge_rows(edges)), board_id, mark)}
         return [found[edge_id] for edge_id in sorted(found)]
 
@@ -148,9 +154,9 @@ class GremlinGraphStore:
         """See `GraphStore.supersedes_below`; the server follows the edges."""
         mark, __ = self._applied(board_id), anonymous()
         below: defaultdict[str, set[str]] = defaultdict(set)
-        for keys in _some(nids(board_id, node_ids)):
+        for keys in batches(nids(board_id, node_ids)):
             further = visible_edges(__.out_e("supersedes"), board_id, mark).in_v().dedup()
-            reached = self._entry.vertices(source(), keys).has("board_id", board_id).emit().repeat(further).dedup()
+            reached = visible_nodes(self._entry.vertices(source(), keys), board_id, mark).emit().repeat(further).dedup()
             edges = visible_edges(reached.out_e("supersedes"), board_id, mark)
             rows = edges.project("board_id", "src", "dst").by("board_id").by(__.out_v().values("node_id")).by(__.in_v().values("node_id"))
             for row in self._connection.submit(rows):
@@ -163,7 +169,7 @@ class GremlinGraphStore:
     def surroundings(self, board_id: str, node_ids: Collection[str]) -> dict[str, Surroundings]:
         """See `GraphStore.surroundings`."""
         mark, found = self._applied(board_id), dict[str, Surroundings]()
-        for keys in _some(nids(board_id, node_ids)):
+        for keys in batches(nids(board_id, node_ids)):
             vertices = visible_nodes(self._entry.vertices(source(), keys), board_id, mark)
             rows = around_rows(vertices, anonymous().value_map("node_id", "board_id"), board_id, mark)
             found |= {row["vertex"]["node_id"][0]: surroundings_of(row, board_id) for row in self._connection.submit(rows)}
@@ -253,9 +259,3 @@ def _named(kind: str, vertices: Any) -> Any:
 
 def _aged(rows: Iterable[Mapping[str, Any]], board_id: str, mark: int) -> list[Node]:
     return sorted(seen_nodes(rows, board_id, mark), key=lambda node: (node.created_seq, node.node_id))
-
-
-def _some(values: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(sorted(set(values)))
-    while some := list(islice(rest, ASKED_AT_ONCE)):
-        yield some

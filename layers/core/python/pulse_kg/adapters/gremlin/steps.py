@@ -6,10 +6,14 @@ and counts, because the plain driver can't read JanusGraph's edges; and no `eval
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Literal
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, Literal
 
 from pulse_kg.adapters.gremlin.elements import NID, stored
+
+ASKED_AT_ONCE: Final = 500
+"""Ids of one request."""
 
 VertexIds = Literal["property", "supplied"]
 """Where a vertex has its key: in the property `nid` alone, or also as its own id (Neptune takes one, JanusGraph over BerkeleyDB none)."""
@@ -41,6 +45,13 @@ def one_of(values: Collection[str]) -> Any:
     from gremlin_python.process.traversal import P
 
     return P.within(sorted(set(values)))
+
+
+def batches(values: Iterable[str]) -> Iterator[list[str]]:
+    """Some at a time, sorted, each once."""
+    rest = iter(sorted(set(values)))
+    while some := list(islice(rest, ASKED_AT_ONCE)):
+        yield some
 
 
 class Entry:

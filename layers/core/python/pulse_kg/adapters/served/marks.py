@@ -65,7 +65,10 @@ class Marks:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """One call: its reads of a board all see the same commits."""
+        """One call: its reads of a board all see the same commits. A call inside another one is a part of it."""
+        if self._known.get() is not None:
+            yield
+            return
         token = self._known.set({})
         try:
             yield
@@ -75,10 +78,6 @@ class Marks:
     @contextmanager
     def holding(self, board_id: str, seq: int) -> Iterator[None]:
         """A turn: until its end the board's mark is the last commit that it found, or made."""
-        if self._known.get() is None:
-            with self.call():
-                self.raise_to(board_id, seq)
-                yield
-        else:
+        with self.call():
             self.raise_to(board_id, seq)
             yield

@@ -186,7 +186,7 @@ class ServedStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """No snapshot: readers see commits wholly, but a later read may see a later one."""
+        """No snapshot: readers see commits wholly, and those of a board that the running call saw first; without a call, all the same."""
         with self.marks.call():
             yield
 

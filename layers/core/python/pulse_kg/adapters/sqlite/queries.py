@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from pulse_kg.adapters.jsontext import id_list
@@ -17,7 +17,7 @@ from pulse_kg.domain.model import Edge, Node
 from pulse_kg.domain.schema import NodeType, RelType
 from pulse_kg.domain.walks import breadth_first, within_steps
 from pulse_kg.domain.wanted import Wanted
-from pulse_kg.ports.reading import Direction, Lineage, Neighbourhood, Place
+from pulse_kg.ports.reading import Direction, Ends, Lineage, Neighbourhood, Neighbours, Place, Placed
 
 _ENDS: Final = {"out": (("src", "dst"),), "in": (("dst", "src"),), "both": (("src", "dst"), ("dst", "src"))}
 """Direction → the columns of the end that is known and of the other one, for each way an edge may be walked."""
@@ -49,7 +49,7 @@ _PLACES: Final = (
 # Without depths, which would make a row for each of a node's ways to the start.
 _LINEAGE: Final = """
     WITH RECURSIVE joined (node_id) AS (
-        SELECT node_id FROM nodes WHERE board_id = :board AND node_id = :node
+        SELECT node_id FROM nodes WHERE board_id = :board AND node_id IN (SELECT value FROM json_each(:ids))
         UNION
         SELECT e.dst FROM joined CROSS JOIN edges e ON e.board_id = :board AND e.src = joined.node_id AND e.rel_type = 'supersedes'
         UNION
@@ -101,6 +101,15 @@ class SqliteGraphQueries:
             rows = connection.execute(_PLACES, {"board": board_id, "ids": id_list(node_ids)})
             return {node_id: Place(degree, bool(disputed)) for node_id, degree, disputed in rows}
 
+    def placed(self, board_id: str, node_ids: Collection[str]) -> dict[str, Placed]:
+        """See `GraphQueries.placed`."""
+        with self._database.reading():
+            return self._standing(board_id, self._graph.nodes(board_id, node_ids))
+
+    def _standing(self, board_id: str, nodes: Mapping[str, Node]) -> dict[str, Placed]:
+        places = self.places(board_id, nodes) if nodes else {}
+        return {node_id: (node, places[node_id]) for node_id, node in nodes.items()}
+
     def around(
         self,
         board_id: str,
@@ -120,20 +129,23 @@ class SqliteGraphQueries:
                 node_id, lambda ids: dict(connection.execute(statement, asked.of(ids))), max_depth=max_depth, limit=limit
             )
             among = connection.execute(_AMONG.format(rels=asked.rels), asked.of([node_id, *depths]))
-            return Neighbourhood(depths, [edge_of(row, board_id) for row in among], truncated)
+            edges = [edge_of(row, board_id) for row in among]
+            return Neighbourhood(depths, edges, truncated, self.placed(board_id, [node_id, *depths]))
 
-    def lineage(self, board_id: str, node_id: str, *, most: int = 1_000) -> Lineage:
+    def lineage(self, board_id: str, node_ids: Collection[str], *, most: int = 1_000) -> Lineage:
         """See `GraphQueries.lineage`."""
         with self._database.reading() as connection:
-            pairs = connection.execute(_LINEAGE, {"board": board_id, "node": node_id}).fetchall()
-            newer, older = within_steps(node_id, pairs, most)
-            return Lineage(self._graph.nodes(board_id, {node_id, *newer, *older}), newer, older)
+            pairs = connection.execute(_LINEAGE, {"board": board_id, "ids": id_list(node_ids)}).fetchall()
+            newer, older = within_steps(node_ids, pairs, most)
+            nodes = self._graph.nodes(board_id, {*node_ids, *newer, *older})
+            return Lineage(nodes, newer, older, self.places(board_id, node_ids))
 
-    def contradictions(self, board_id: str, *, node_id: str | None = None) -> list[Edge]:
+    def contradictions(self, board_id: str, *, node_id: str | None = None, most: int | None = None) -> list[Edge]:
         """See `GraphQueries.contradictions`."""
         statement = _CONTRADICTIONS if node_id is None else _CONTRADICTIONS_AT
+        parameters = {"board": board_id, "node": node_id, "most": -1 if most is None else most}
         with self._database.reading() as connection:
-            rows = connection.execute(statement, {"board": board_id, "node": node_id})
+            rows = connection.execute(statement + " LIMIT :most", parameters)
             return [edge_of(row, board_id) for row in rows]
 
     def neighbours(
@@ -144,20 +156,28 @@ class SqliteGraphQueries:
         rel_types: Collection[RelType] | None = None,
         direction: Direction = "both",
         node_types: Collection[NodeType] | None = None,
-    ) -> list[tuple[Edge, Node]]:
+        near: bool = False,
+        placed: Ends | None = None,
+    ) -> Neighbours:
         """See `GraphQueries.neighbours`."""
         asked = _Asked(board_id, rel_types=rel_types, node_types=node_types)
         statement = asked.statement(f"SELECT e.{{other}}, {_EDGES} FROM {_EDGES_AT}{_OTHERS}", direction)
         with self._database.reading() as connection:
             rows = connection.execute(statement + " ORDER BY edge_id, 1", asked.of(node_ids)).fetchall()
             others = self._graph.nodes(board_id, {row[0] for row in rows})  # once each, however many edges lead to one
-        return [(edge_of(row[1:], board_id), others[row[0]]) for row in rows]
+            standing = {None: (), "near": node_ids, "all": {*node_ids, *others}}[placed]
+            return Neighbours(
+                [(edge_of(row[1:], board_id), others[row[0]]) for row in rows],
+                self._graph.nodes(board_id, node_ids) if near else {},
+                self.places(board_id, standing) if standing else {},
+            )
 
-    def stated_in(self, board_id: str, artifact: str, node_types: Collection[NodeType]) -> list[Node]:
+    def stated_in(self, board_id: str, artifact: str, node_types: Collection[NodeType]) -> list[Placed]:
         """See `GraphQueries.stated_in`."""
         parameters = {"board": board_id, "artifact": artifact, "node_types": id_list(sorted(set(node_types)))}
         with self._database.reading() as connection:
-            return [node_of(row, board_id) for row in connection.execute(_STATED_IN, parameters)]
+            nodes = [node_of(row, board_id) for row in connection.execute(_STATED_IN, parameters)]
+            return list(self._standing(board_id, {node.node_id: node for node in nodes}).values())
 
     def with_words(
         self,
@@ -170,6 +190,7 @@ class SqliteGraphQueries:
         bodies: bool = False,
         since: Instant | None = None,
         until: Instant | None = None,
+        also: Collection[str] = (),
     ) -> list[Node]:
         """See `GraphQueries.with_words`.
 
@@ -177,7 +198,7 @@ class SqliteGraphQueries:
         """
         wanted = Wanted(phrase, words, at_least, bodies, since, until)
         if not wanted.possible:
-            return []
+            return list(self._graph.nodes(board_id, also).values())
         some, patterns = _some_of(wanted)
         parameters = {
             "board": board_id,
@@ -189,8 +210,10 @@ class SqliteGraphQueries:
         }
         statement = _WORDED.format(some=some, or_body=_OR_BODY if bodies else "")
         with self._database.reading() as connection:
-            worded = self._graph.nodes(board_id, [node_id for (node_id,) in connection.execute(statement, parameters)])
-        return [node for node in worded.values() if wanted.fits(node)]
+            worded = [node_id for (node_id,) in connection.execute(statement, parameters)]
+            found = self._graph.nodes(board_id, {*worded, *also})
+        kept = frozenset(also)
+        return [node for node in found.values() if node.node_id in kept or wanted.fits(node)]
 
 
 def _some_of(wanted: Wanted) -> tuple[str, dict[str, str]]:
