@@ -168,7 +168,8 @@ class _FlagsCommand(Command):
 def flags(ctx: click.Context, name: str) -> None:
     """Change the permissions of NAME.
 
-    +FLAG adds one beyond the preset, -FLAG takes one away. What is taken away wins over what the preset or an added group gives.
+    +FLAG adds one beyond the preset, -FLAG takes one away; a flag needs its sign. What is taken away wins over what the preset or an added
+    group gives.
     """
     app = ctx.ensure_object(App)
     changes: list[str] = ctx.meta[_CHANGES]

@@ -48,7 +48,8 @@ class KeyRefused(Unauthorized):
 def call(ctx: click.Context, tool: str, arguments: str, key_file: Path | None) -> None:
     """Call TOOL with the arguments JSON: an object in single quotes, - to read it from standard input, nothing for {}.
 
-    Writes the answer or the error envelope, and exits with 1 for the latter. The key comes from PULSE_KG_API_KEY.
+    Writes the answer or the error envelope, and exits with 1 for the latter. The key comes from PULSE_KG_API_KEY. docs/tools.md says what
+    each tool takes; a tool called without JSON names what it needs.
     """
     app = ctx.ensure_object(App)
     app.json = True  # whatever goes wrong, the answer is an envelope

@@ -152,7 +152,7 @@ def relay(ctx: click.Context, seconds: float) -> None:
 def tick(ctx: click.Context, board_id: str | None, seconds: float) -> None:
     """Write the hits that were counted into the nodes, and compute the relevance of all nodes for now.
 
-    On AWS a function does it every day. A run that broke off, or whose time was over, is gone on with by the next one. Exits with 1 if a
+    On AWS a function does it every hour. A run that broke off, or whose time was over, is gone on with by the next one. Exits with 1 if a
     board failed, or another run is under way.
     """
     app = ctx.ensure_object(App)
