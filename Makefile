@@ -85,10 +85,11 @@ conformance: setup ## Run cases of openCypher's conformance kit (CASES=FILE)
 	@$(BIN)/python -m tests.conformance $(CASES)
 
 fuzz: setup ## Try to break the query engine by texts made by chance (SECONDS=600)
-	@$(BIN)/python -m tests.support.cypher_fuzz --seconds $(SECONDS) --report bench/reports/fuzz.json
+	@mkdir -p bench/reports/local
+	@$(BIN)/python -m tests.support.cypher_fuzz --seconds $(SECONDS) --report bench/reports/$(if $(filter 600,$(SECONDS)),,local/)fuzz.json
 
 crash: setup ## Kill processes and servers in the middle of commits, on servers of its own (KILLS=100)
-	@$(BIN)/python -m tests.crash.served_kills --kills $(KILLS) --report bench/reports/crash.json
+	@$(BIN)/python -m tests.crash.served_kills --kills $(KILLS) --report bench/reports/$(if $(filter 100,$(KILLS)),,local/)crash.json
 
 up: setup ## Start the local servers: AWS emulator, JanusGraph, OpenSearch (Java 17, Maven)
 	@$(BIN)/pulse-kg up
@@ -111,7 +112,7 @@ build: setup functions-setup ## Build the functions' layers and the template (AR
 deploy-local: setup functions-setup ## Build for this machine and deploy into the local AWS emulator
 	@$(BIN)/python -m infra.deploy.stack local
 
-invoke: setup functions-setup ## Run one function with its sample event, as Lambda would (TOOL=begin_consolidation)
+invoke: $(if $(TOOL),setup functions-setup,) ## Run one function with its sample event, as Lambda would (TOOL=begin_consolidation)
 	@test -n '$(TOOL)' || { echo 'invoke: say which function, as in: make invoke TOOL=begin_consolidation' >&2; exit 2; }
 	@$(BIN)/python -m infra.deploy.layers --local
 	@$(BIN)/python -m infra.deploy.invoke '$(TOOL)' $(ARGUMENTS)

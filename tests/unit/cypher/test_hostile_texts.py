@@ -443,3 +443,19 @@ class _few_calls:  # noqa: N801 - reads as a statement
         self.calls += event in {"call", "c_call"}
         if self.calls > 20 * self.most:
             raise AssertionError(f"more than {self.calls} calls")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("MATCH (n) WHERE n.title == 'a' RETURN n", "Write one '=' to compare."),
+        ("MATCH (n) WHERE n.title LIKE 'a%' RETURN n", "CONTAINS"),
+        ("MATCH (n) RETURN n.title, count(*) GROUP BY n.title", "no GROUP BY"),
+        ("SELECT * FROM nodes", "MATCH"),
+    ],
+)
+def test_what_other_languages_write_is_answered_with_what_says_the_same_here(text: str, hint: str) -> None:
+    with pytest.raises(InvalidCypher) as refused:
+        compile_query(text, {})
+    assert hint in refused.value.details["hint"]
+    assert hint in refused.value.message

@@ -90,7 +90,8 @@ class PermissionDenied(PulseError):
     def for_flag(cls, flag: str) -> PermissionDenied:
         """The agent's preset or flags do not hold `flag`."""
         return cls(
-            f"This agent lacks the permission '{flag}'. Ask an administrator for it, or go on without this tool.",
+            f"This agent lacks the permission '{flag}'. Ask an administrator for it ('pulse-kg agents flags NAME +{flag}'), or go on "
+            "without this tool.",
             {"required_permission": flag},
         )
 

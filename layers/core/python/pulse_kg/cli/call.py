@@ -84,7 +84,8 @@ def opened(host: ToolHost, app: App, key_file: Path | None) -> CallerHandle:
     except Unauthorized:
         where = API_KEY_VARIABLE if key_file is None else f"the key file {key_file}"
         raise KeyRefused(
-            f"The key in {where} is not valid: was it rotated, or its agent revoked? 'pulse-kg keys rotate NAME' makes a new one."
+            f"The key in {where} is not valid: was it rotated, its agent revoked, or is it of another store? "
+            "'pulse-kg keys rotate NAME' makes a new one."
         ) from None
 
 

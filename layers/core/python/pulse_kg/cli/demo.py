@@ -92,7 +92,10 @@ def run_demo(
     """
     started = monotonic()
     if keep is not None and (keep.exists() or not keep.absolute().parent.is_dir()):
-        raise InvalidArgument("The store can't be kept there.", [Problem("keep", f"{keep} must be a new file in a folder that exists")])
+        raise InvalidArgument(
+            "The store can't be kept there.",
+            [Problem("keep", f"{keep} " + ("is there already: name a new file" if keep.exists() else "must be in a folder that exists"))],
+        )
     given = settings or Settings()
     served = given.sqlite_path is None
     if served and keep is not None:

@@ -8,7 +8,7 @@ from pulse_kg.cypher.ast import Span
 from pulse_kg.cypher.faults import Fault
 from pulse_kg.cypher.lexer import Token, tokens_of
 from pulse_kg.cypher.limits import MAX_DEPTH
-from pulse_kg.cypher.words import RESERVED
+from pulse_kg.cypher.words import OF_OTHER_LANGUAGES, RESERVED
 
 _CLOSING: Final = {")": "(", "]": "[", "}": "{"}
 
@@ -139,7 +139,10 @@ class Reader:
         """
         token = self.token
         found = "the query ends" if token.kind == "end" else f"'{self.text[token.start : min(token.end, token.start + 40)]}' stands"
-        raise Fault("UnexpectedSyntax", f"{wanted[0].upper()}{wanted[1:]} is expected where {found}.", token.span)
+        hint = OF_OTHER_LANGUAGES.get(token.value.upper()) if token.kind == "name" else None
+        if self.is_op("=") and self.at and self.tokens[self.at - 1].value == "=":
+            hint = "Write one '=' to compare."
+        raise Fault("UnexpectedSyntax", f"{wanted[0].upper()}{wanted[1:]} is expected where {found}.", token.span, hint=hint)
 
 
 def is_word(token: Token, *words: str) -> bool:

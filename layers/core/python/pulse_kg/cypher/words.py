@@ -17,6 +17,17 @@ FORBIDDEN: Final = frozenset(
 )
 """Words that begin a statement that writes, leaves the board, or speaks to the server."""
 
+OF_OTHER_LANGUAGES: Final = {
+    "FROM": "A query begins with MATCH.",
+    "GROUP": "What is returned beside an aggregate makes the groups; there is no GROUP BY.",
+    "HAVING": "Filter groups by WITH … WHERE …",
+    "ILIKE": "Write toLower(text) CONTAINS 'part'.",
+    "JOIN": "Write a pattern: (a)-[:type]->(b).",
+    "LIKE": "Write CONTAINS, STARTS WITH, ENDS WITH, or =~ with a regular expression.",
+    "SELECT": "Write MATCH … RETURN …",
+}
+"""What those who come from SQL write, and what says the same here."""
+
 HINTS: Final = {
     "LOAD": "Nothing but the board can be read: give values as parameters.",
     "USE": "A query reads the board of the call's board_id only.",
