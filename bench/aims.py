@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from bench.cypher_questions import ANCHORED, FLAT, LOADING_MS, PARSING_MS
 from bench.read_questions import AIMED_AT, LIMITS, QUESTIONS, ROUND_TRIPS
 
 
@@ -73,6 +74,9 @@ AIMS: Final = (
         Aim(f"round trips of {q.name}, served", ("served", str(AIMED_AT), q.name, "round_trips", "most"), ROUND_TRIPS, "most", "")
         for q in QUESTIONS
     ),
+    Aim("parse a query, p50", ("engine", "parse_ms", "p50"), PARSING_MS, "most", "ms"),
+    Aim("import the query engine, processor, p50", ("engine", "import_processor_ms", "p50"), LOADING_MS, "most", "ms"),
+    *(Aim(f"flat: {name}, ten times the nodes", ("embedded", "flat", name), FLAT, "most", "×") for name in ANCHORED),
 )
 
 

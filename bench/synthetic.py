@@ -22,9 +22,15 @@ GENERATOR = "synthetic_board.py"
 _ATTRIBUTES_WITH_RATIONALE = {"Decision", "Constraint", "Assumption"}
 
 
-def board(context: Context, size: int) -> list[NewNode]:
-    """The nodes of a board; every edge goes to an earlier one."""
-    return [_node(line, within_session=False) for line in _lines(context, "--n", str(size))]
+def board(context: Context, size: int, *, every_edge: bool = False) -> list[NewNode]:
+    """The nodes of a board; every edge goes to an earlier one.
+
+    Args:
+        context: The run.
+        size: How many nodes.
+        every_edge: Whether they have the edges too that no agent may write, for a board that no agent writes.
+    """
+    return [_node(line, within_session=False, every_edge=every_edge) for line in _lines(context, "--n", str(size))]
 
 
 def sessions(context: Context, board_size: int, *, count: int, size: int, short: bool = False) -> list[list[NewNode]]:
@@ -52,7 +58,7 @@ def _lines(context: Context, *options: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in made.stdout.splitlines()]
 
 
-def _node(line: Mapping[str, Any], *, within_session: bool) -> NewNode:
+def _node(line: Mapping[str, Any], *, within_session: bool, every_edge: bool = False) -> NewNode:
     node_type, attributes = line["type"], {"confidence": line["confidence"]}
     if line["rationale"] and node_type in _ATTRIBUTES_WITH_RATIONALE:
         attributes["rationale"] = line["rationale"]
@@ -66,7 +72,7 @@ def _node(line: Mapping[str, Any], *, within_session: bool) -> NewNode:
     }
     edges = []
     for edge in line["edges"]:
-        if edge["type"] in AGENT_REL_TYPES:
+        if every_edge or edge["type"] in AGENT_REL_TYPES:
             edges.append(NewEdge(edge["type"], edge["to"]))
         elif within_session and edge["type"] == "belongs_to":
             edges.append(NewEdge("relates_to", edge["to"]))

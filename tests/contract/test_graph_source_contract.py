@@ -407,6 +407,7 @@ def test_the_nodes_of_each_label_are_counted(graph: Graphs) -> None:
     source = graph.of("alpha")
     assert dict(source.counts().nodes) == {t: len(by_type(graph, t)) for t in NODE_TYPES if by_type(graph, t)}
     assert sum(source.counts().nodes.values()) == len(ids)
+    assert source.counts().exact
     add(graph.store, 60, node("One more", "Alternative"))
     assert graph.of("alpha").counts().nodes["Alternative"] == 1
 
@@ -473,6 +474,7 @@ def test_the_memory_has_nodes_of_several_labels_and_of_none_and_properties_of_an
     assert dict(source.get(["2"], None)["2"].properties) == {"x": 1}
     assert seen(source.expand(["1"], "both", None, None, None)) == [("1", "e1", "2"), ("1", "e2", "2"), ("1", "e0", "1")]
     assert dict(source.counts().nodes) == {"A": 1, "B": 2}
+    assert not source.counts().exact
     assert source.id_key is None
 
 

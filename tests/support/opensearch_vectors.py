@@ -62,6 +62,7 @@ class VectorStores:
             inner.identity,
             inner.rates,
         )
+        self.sources = inner.sources
         self.queries, self.search, self.hits, self.relevances, self.ticks = (
             inner.queries,
             inner.search,

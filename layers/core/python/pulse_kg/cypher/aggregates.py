@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from pulse_kg.cypher import temporal
 from pulse_kg.cypher.faults import value_fault
 from pulse_kg.cypher.temporal import Duration
 from pulse_kg.cypher.values import MAX_ITEMS, OrderKey, Spend, integer, no_spend, order_key, wrong_type
+from pulse_kg.domain.records import record
 from pulse_kg.errors import ResourceExhausted
 
 
@@ -238,7 +238,7 @@ class _Percentile:
         return low * (below + 1 - place) + high * (place - below)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AggregateKind:
     """An aggregate of the language.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pulse_kg.cypher import ast, kinds
@@ -35,11 +34,12 @@ from pulse_kg.cypher.scope import Scope
 from pulse_kg.cypher.steps import Nested, ReadAhead
 from pulse_kg.cypher.tree import exchanged, parts_of, shape_of
 from pulse_kg.cypher.values import type_name
+from pulse_kg.domain.records import record
 
 _INNER: Final = (ast.ListComprehension, ast.Quantifier, ast.Reduce)
 
 
-@dataclass(frozen=True)
+@record
 class CompiledPart:
     """A single query: its operators, its columns, and the LIMIT at its end."""
 

@@ -20,6 +20,7 @@ from pulse_kg.cypher.operators import Operator, Pipeline
 from pulse_kg.cypher.parser import parse
 from pulse_kg.cypher.values import Path
 from pulse_kg.domain.instants import Instant
+from pulse_kg.domain.records import record
 from pulse_kg.errors import ResourceExhausted
 from pulse_kg.ports.graph_source import GraphEdge, GraphNode, GraphSource, Need
 
@@ -29,7 +30,7 @@ _MOST_NESTED: Final = 100
 TIME_DEPENDENT: Final = "time_dependent"
 
 
-@dataclass(frozen=True)
+@record
 class CompiledQuery:
     """A query that makes sense.
 

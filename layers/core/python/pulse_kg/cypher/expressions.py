@@ -15,6 +15,7 @@ from pulse_kg.cypher.kinds import Kind
 from pulse_kg.cypher.regex import matches
 from pulse_kg.cypher.scope import Scope
 from pulse_kg.cypher.values import ABSENT, wrong_type
+from pulse_kg.domain.records import record
 from pulse_kg.ports.graph_source import GraphEdge, GraphNode
 
 Evaluate = Callable[[Row, Context], Any]
@@ -24,7 +25,7 @@ _HIDDEN: Final = frozenset({"embedding", "board_id"})
 """Properties that do not exist for a query."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Typed:
     """An expression that can be evaluated, and the kind of what comes out."""
 
@@ -32,7 +33,7 @@ class Typed:
     run: Evaluate
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Column:
     """A column of a subquery."""
 
@@ -345,14 +346,7 @@ class ExpressionCompiler:
         check_call(function, tree, [argument.kind for argument in arguments])
         self._uses.clock = self._uses.clock or (function.time_dependent and len(arguments) <= function.low)
         self._uses.whole = self._uses.whole or function.name in {"properties", "keys"}
-        runs, call, span = [argument.run for argument in arguments], function.call, tree.span
-
-        def run(row: Row, ctx: Context) -> Any:
-            try:
-                return call(ctx, *[argument(row, ctx) for argument in runs])
-            except Fault as fault:
-                raise fault.at(span) from None
-
+        run = _called(function.call, [argument.run for argument in arguments], tree.span)
         return Typed(kind_of_call(function, [argument.kind for argument in arguments]), run)
 
     def _exists(self, tree: ast.Call, scope: Scope) -> Typed:
@@ -552,6 +546,25 @@ class ExpressionCompiler:
             return made
 
         return Typed(kinds.list_of(columns[0].kind), collected)
+
+
+def _called(call: Callable[..., Any], arguments: Sequence[Evaluate], span: Span) -> Evaluate:
+    def of_one(row: Row, ctx: Context) -> Any:
+        try:
+            return call(ctx, first(row, ctx))
+        except Fault as fault:
+            raise fault.at(span) from None
+
+    def of_any(row: Row, ctx: Context) -> Any:
+        try:
+            return call(ctx, *[argument(row, ctx) for argument in arguments])
+        except Fault as fault:
+            raise fault.at(span) from None
+
+    if len(arguments) != 1:
+        return of_any
+    first = arguments[0]  # most functions take one
+    return of_one
 
 
 def _text_test(test: Callable[[Any, Any, values.Spend], bool | None], left: Evaluate, right: Evaluate, span: Span) -> Evaluate:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, ROUND_UP, Context, Decimal
-from difflib import get_close_matches
 from heapq import heapify, heappop, heapreplace
 from typing import Any, Final, Protocol
 
@@ -30,6 +28,7 @@ from pulse_kg.cypher.values import (
     wrong_type,
 )
 from pulse_kg.domain.instants import Instant
+from pulse_kg.domain.records import record
 from pulse_kg.ports.graph_source import GraphEdge, GraphNode
 
 
@@ -62,7 +61,7 @@ Kinds = frozenset[str] | None
 """Names of kinds, as `kinds.Kind` has them; None for any. Null is always taken."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """A function of the language.
 
@@ -173,6 +172,8 @@ def nearest(name: str) -> list[str]:
     """Up to three names of functions and aggregates that look like this one, the likest first."""
     known = {lower: function.name for lower, function in FUNCTIONS.items()}
     known |= {lower: aggregate.name for lower, aggregate in AGGREGATES.items()}
+    from difflib import get_close_matches
+
     return [known[lower] for lower in get_close_matches(name.lower()[:60], known, n=3, cutoff=0.6)]
 
 

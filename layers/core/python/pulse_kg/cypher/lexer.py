@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from pulse_kg.cypher.ast import Span
 from pulse_kg.cypher.faults import Fault
 from pulse_kg.cypher.limits import MAX_BYTES, MAX_TOKENS
+from pulse_kg.domain.records import record
 
 _MAX_INTEGER: Final = 2**63  # one more than the largest, for the minus of the smallest is a token of its own
 
@@ -18,7 +18,7 @@ _SURROGATES: Final = (0xD800, 0xDFFF)
 TokenKind = Literal["name", "quoted", "integer", "float", "string", "parameter", "op", "end"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Token:
     """A token.
 

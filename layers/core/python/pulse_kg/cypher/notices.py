@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final
 
 from pulse_kg.cypher.ast import Span
@@ -43,6 +42,8 @@ def unknown_names(named: Iterable[tuple[str, str, Span]], vocabulary: Vocabulary
             break
         what, names, follows = known[sort]
         if name not in names:
+            from difflib import get_close_matches
+
             near = get_close_matches(name[:60], sorted(names), 1, 0.5) or [n for n in sorted(names) if n.lower() == name.lower()]
             told[f"unknown {what} '{name[:60]}': it {follows}" + (f"; did you mean '{near[0]}'?" if near else "")] = None
     return list(told)

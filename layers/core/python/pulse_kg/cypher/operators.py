@@ -278,7 +278,8 @@ class AggregateRows(Operator):
         for row in _read_ahead(rows, self.nested, ctx):
             spend(1)
             values = [value(row, ctx) for value in keys]
-            key = tuple([equivalence_key(value, spend) for value in values])
+            # A text is its own key.
+            key = tuple([value if type(value) is str else equivalence_key(value, spend) for value in values])
             group = groups.get(key)
             if group is None:
                 ctx.budget.hold(unit)

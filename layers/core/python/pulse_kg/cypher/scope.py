@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 
 from pulse_kg.cypher.ast import Span
 from pulse_kg.cypher.faults import Fault
@@ -33,6 +32,8 @@ class Scope:
         """
         kind = self.names.get(name)
         if kind is None:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, self.visible(), 1)
             hint = (
                 f"Did you mean '{near[0]}'?" if near else "Names come from MATCH, UNWIND, WITH and CALL; WITH passes on only what it lists."

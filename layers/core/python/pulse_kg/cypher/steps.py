@@ -304,14 +304,14 @@ class EdgeScan(Step):
     def rows(self, rows: Iterable[Row], ctx: Context) -> Rows:
         """See `Step.rows`."""
         src_name, rel_name, dst_name, conditions, spend = self.src, self.rel, self.dst, self.conditions, ctx.spend
-        labelled = bool(self.src_labels.all_of or self.dst_labels.all_of)
+        labelled, straight = bool(self.src_labels.all_of or self.dst_labels.all_of), self.direction == "out"
         for row in rows:
             used = used_by(row, self.others)
             for src, edge, dst in self._edges(ctx):
                 spend(1)
                 if used and edge.edge_id in used:
                     continue
-                for first, last in self._oriented(src, dst):
+                for first, last in ((src, dst),) if straight else self._oriented(src, dst):
                     if labelled and not (fits(first, self.src_labels) and fits(last, self.dst_labels)):
                         continue
                     made = {**row, src_name: first, rel_name: edge, dst_name: last}
@@ -319,8 +319,6 @@ class EdgeScan(Step):
                         yield made
 
     def _oriented(self, src: GraphNode, dst: GraphNode) -> Sequence[tuple[GraphNode, GraphNode]]:
-        if self.direction == "out":
-            return ((src, dst),)
         if self.direction == "in":
             return ((dst, src),)
         return ((src, dst),) if src == dst else ((src, dst), (dst, src))

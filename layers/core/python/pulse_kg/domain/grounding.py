@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from pulse_kg.domain.text import NEGATIONS, NUMBER, NUMBER_WORDS, UNITS, fold
@@ -47,18 +48,21 @@ _VALUES: Final[Mapping[str, str]] = {
 }
 _LETTERS: Final = r"[^\W\d_]"
 _UNIT: Final = rf"(?:[%$€]|(?:{'|'.join(sorted((u for u in UNITS if u not in '$€%'), key=len, reverse=True))})(?!{_LETTERS}))"
+# A text may be 32 KiB of one sign: no pattern here looks at more than a few characters again for each place where it might begin.
 _TOKEN: Final = re.compile(  # a word or else a number; most are words
-    rf"(?P<word>_*(?![vV]\d){_LETTERS}[^\W_]*(?:(?:[._]|::)_*[^\W_]+)*(?:['’]{_LETTERS}+)?)|(?P<number>(?:[$€])?(?i:{NUMBER}))"
+    rf"(?P<word>(?:(?<!_)_+)?(?![vV]\d){_LETTERS}[^\W_]*(?:(?:[._]|::)_*[^\W_]+)*(?:['’]{_LETTERS}+)?)|(?P<number>(?:[$€])?(?i:{NUMBER}))"
 )
 _AFTER_NUMBER: Final = re.compile(rf"[\s-]?(?P<unit>{_UNIT}(?:/{_UNIT})?)|(?P<joined>{_LETTERS}[^\W_]*)", re.IGNORECASE)
 _CODE: Final = re.compile(r"[._\d]|::|[a-z][A-Z]")
 _THOUSANDS: Final = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _MARK: Final = re.compile(r"^[ \t]*(?:[-*•>]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
 _CITATION: Final = re.compile(r"\[\d{1,3}\]")
-_BREAK: Final = re.compile(r"(?<=[.!?…])[\"”’)\]]*\s+|(?<=[。！？])|\s*\n\s*\n\s*")
-_LAST_WORD: Final = re.compile(r"(\S+)\.$")
-_QUOTED: Final = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|`+([^`\n]+)`+|(?<!\w)['‘]([^'‘’\n]+)['’](?!\w)")
+_BREAK: Final = re.compile(r"(?<=[.!?…])[\"”’)\]]*\s+|(?<=[。！？])|(?<!\s)\s*\n\s*\n\s*")
+_QUOTED: Final = re.compile(r"\"([^\"\n]+)\"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»|(?<!`)`+([^`\n]+)`+|(?<!\w)['‘]([^'‘’\n]+)['’](?!\w)")
 _WITHIN_RUN: Final = re.compile(r"[\s*-]*")
+
+_LONGEST_KEPT: Final = 64
+"""Characters of a word whose reading is kept; longer ones are rare, and many of them would fill the memory."""
 
 _Kind = Literal["word", "number", "code", "stop", "negation"]
 _WEIGHTS: Final[Mapping[_Kind, int]] = {"word": 1, "code": 1, "number": 2, "stop": 0, "negation": 0}
@@ -127,9 +131,17 @@ class _Phrase:
     tokens: tuple[_Token, ...]
     counts: str | None = None
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         return tuple(t.key for t in self.tokens)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [t.start for t in self.tokens]
+
+    def weight(self, start: int, end: int) -> int:
+        """The weight of what begins between two places of the sentence."""
+        return sum(t.weight for t in self.tokens[bisect_left(self._starts, start) : bisect_left(self._starts, end)])
 
 
 def check(answer: str, materials: Sequence[Material]) -> Grounding:
@@ -147,13 +159,14 @@ def check(answer: str, materials: Sequence[Material]) -> Grounding:
     for text, tokens, phrases in sentences:
         weights: Counter[str] = Counter()
         for phrase in phrases:
+            has_number = any(t.kind == "number" for t in phrase.tokens)
             for found, part in sources.parts(phrase):
                 shown = text[part[0] : part[1]][:MAX_SHOWN]
                 (matched if found else unmatched)[shown] = None
-                weight = sum(t.weight for t in phrase.tokens if part[0] <= t.start < part[1])
+                weight = phrase.weight(*part)
                 all_weight += weight
                 matched_weight += weight if found else 0
-                numbers += not found and any(t.kind == "number" for t in phrase.tokens)
+                numbers += has_number and not found
             for token in phrase.tokens:
                 weights[token.key] += token.weight
         if any(weights.values()) and sources.negated_by(+weights) != any(t.kind == "negation" for t in tokens):
@@ -170,14 +183,20 @@ def check(answer: str, materials: Sequence[Material]) -> Grounding:
 def _sentences(text: str) -> list[str]:
     text = _CITATION.sub("", _MARK.sub("\n\n", unicodedata.normalize("NFKC", text)))
     found: list[str] = []
-    start = 0
+    start = looked = 0
     for gap in _BREAK.finditer(text):
-        last = _LAST_WORD.search(text, start, gap.start())
-        if last and "\n" not in gap.group() and (last.group(1).casefold() in _ABBREVIATIONS or len(last.group(1)) == 1):
+        last, looked = _word_before_point(text[looked : gap.start()]), gap.end()
+        if last and "\n" not in gap.group() and (last.casefold() in _ABBREVIATIONS or len(last) == 1):
             continue
         found.append(text[start : gap.end()])
         start = gap.end()
     return [s for s in (*found, text[start:]) if s.strip()]
+
+
+def _word_before_point(text: str) -> str:
+    """The last word of a text that ends with its point; empty for another."""
+    before = text.removesuffix(".")
+    return "" if before == text or not before or before[-1].isspace() else before.rsplit(maxsplit=1)[-1]
 
 
 def _tokens(sentence: str) -> list[_Token]:
@@ -188,7 +207,7 @@ def _tokens(sentence: str) -> list[_Token]:
         if start < reached:  # the unit of the number before
             continue
         if found.lastgroup == "word":
-            key, kind = _read(found.group())
+            key, kind = (_read if end - start <= _LONGEST_KEPT else _read.__wrapped__)(found.group())
         else:
             key, kind = "", "number"
         if kind == "number":
@@ -246,13 +265,16 @@ def _phrases(sentence: str, tokens: Sequence[_Token]) -> list[_Phrase]:
             phrases.append(_Phrase("run", run[0].start, run[-1].end, tuple(run)))
             run.clear()
 
+    starts = [t.start for t in tokens]
+    taken: set[int] = set()
     for start, end, (a, b) in quoted:
-        inside = tuple(t for t in tokens if start <= t.start < end)
+        places = range(bisect_left(starts, start), bisect_left(starts, end))
+        taken.update(places)
+        inside = tuple(tokens[places.start : places.stop])
         if any(t.weight for t in inside):
             phrases.append(_Phrase("quote", a, b, inside))
-    taken = [(start, end) for start, end, _ in quoted]
     for place, token in enumerate(tokens):
-        if any(start <= token.start < end for start, end in taken):
+        if place in taken:
             close()
             continue
         if run and (token.kind != "word" or not _WITHIN_RUN.fullmatch(sentence, run[-1].end, token.start)):
@@ -326,6 +348,7 @@ class _Sources:
             elif phrase.kind == "quote":
                 self._long_quotes[phrase.keys] = False
         having, counting, by_size, negated = (defaultdict[Any, list[int]](list) for _ in range(4))
+        lines: list[str] = []
         total = 0
         for number, text in enumerate(sentences):
             total = number + 1
@@ -343,9 +366,10 @@ class _Sources:
                     counting[counted.key].append(number)
                     counting[token.key, counted.key].append(number)
             self._pieces.walk(keys)
-            if self._long_quotes:
-                line = _line(keys)
-                self._long_quotes = {quote: found or _line(quote) in line for quote, found in self._long_quotes.items()}
+            if self._long_quotes and len(keys) > LONGEST_PIECE:
+                lines.append(_line(keys))
+        told = "\n".join(lines)  # in no word, so that no quote is found across two sentences
+        self._long_quotes = {quote: _line(quote) in told for quote in self._long_quotes}
         self._having = {key: _bits(numbers, total) for key, numbers in having.items()}
         self._counting = {key: _bits(numbers, total) for key, numbers in counting.items()}
         self._by_size = {size: _bits(numbers, total) for size, numbers in by_size.items()}
@@ -387,7 +411,7 @@ class _Sources:
             tally.add(self._having.get(key, 0), 1)
         size = len(keys)
         for other in range(-(-7 * size // 10), 10 * size // 7 + 1):
-            if self._by_size.get(other, 0) & tally.at_least(-(-7 * (size + other) // 17)):  # k / (size + other - k) >= 0.7
+            if other in self._by_size and self._by_size[other] & tally.at_least(-(-7 * (size + other) // 17)):  # k / (size + other - k) >= 0.7
                 return True
         return False
 
