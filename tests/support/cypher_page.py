@@ -155,6 +155,7 @@ def _limits() -> str:
         ("elements in the patterns of one MATCH", limits.MAX_PATTERN, "`invalid_cypher`, QueryTooLong"),
         ("relationships of one path", limits.MAX_HOPS, "`invalid_cypher`, PathTooLong"),
         ("characters of a pattern of `=~`", regex.MAX_PATTERN, "`invalid_cypher`, InvalidArgumentValue"),
+        ("size of a compiled pattern of `=~`, times the characters of its text", regex.MAX_WORK, "`resource_exhausted`, pattern_work"),
         ("parameters", tool.MAX_PARAMS, "`invalid_argument`"),
         ("values in them", tool.MAX_PARAM_VALUES, "`invalid_argument`"),
         ("characters in them", tool.MAX_PARAM_CHARACTERS, "`invalid_argument`"),
