@@ -285,7 +285,10 @@ def test_the_key_comes_from_a_file_before_the_variable(shell: Filled) -> None:
     file.write_bytes(b"\xff\xfe")
     ran = shell.run("call", "begin_consolidation", begin(shell), "--key-file", str(file))
     assert (ran.code, ran.error["code"]) == (1, "unauthorized")
-    assert f"The key in the key file {file} is not valid: was it rotated, its agent revoked, or is it of another store?" in ran.error["message"]
+    assert (
+        f"The key in the key file {file} is not valid: was it rotated, its agent revoked, or is it of another store?"
+        in ran.error["message"]
+    )
     file.write_bytes(b"\n")
     assert "is empty" in shell.run("call", "begin_consolidation", begin(shell), "--key-file", str(file)).error["message"]
 
@@ -300,7 +303,9 @@ def test_a_key_that_was_rotated_is_told_as_such(shell: Filled) -> None:
     shell.done("keys", "rotate", "ann")
     ran = shell.run("call", "begin_consolidation", begin(shell))
     assert (ran.code, ran.error["code"]) == (1, "unauthorized")
-    assert ran.error["message"].startswith("The key in PULSE_KG_API_KEY is not valid: was it rotated, its agent revoked, or is it of another store?")
+    assert ran.error["message"].startswith(
+        "The key in PULSE_KG_API_KEY is not valid: was it rotated, its agent revoked, or is it of another store?"
+    )
 
 
 def test_a_key_is_no_argument(shell: Filled) -> None:

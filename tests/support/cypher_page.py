@@ -170,6 +170,7 @@ def _limits() -> str:
         ("items of one list", values.MAX_ITEMS, "`resource_exhausted`, list_items"),
         ("characters of one text", values.MAX_TEXT, "`resource_exhausted`, text_characters"),
         ("bytes of the rows", service.response_bytes, "`resource_exhausted`, response_bytes"),
+        ("queries of one agent that run at once in a process; of all agents twice as many", service.cypher_at_once, "`rate_limit`"),
         ("calls of one agent in a minute", service.cypher_per_minute, "`rate_limit`"),
     ]
     return table(("what", "most", "beyond it"), [(what, f"{most:,g}" if most < 1 else f"{most:,.0f}", then) for what, most, then in rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
@@ -311,3 +312,43 @@ def test_any_text_can_be_checked_and_gives_the_same_twice(answer: str, title: st
     assert 0.0 <= found.score <= 1.0
     assert found.grounded <= (found.score >= GROUNDED_FROM)
     assert len({*found.matched}) == len(found.matched)
+
+
+_FULL = 32 * 1024
+
+
+@pytest.mark.timeout(15)  # with a check whose time grows with the square of a text's length, one of them takes longer
+@pytest.mark.parametrize(
+    "sign",
+    ["word ", "a. ", "e.g. ", " ", "\n ", "_", "__ ", "`", "`a", '"a', "' a", "x", "x! ", "1,", "5 %/%", "* ", "- \n", ").", "w1. "],
+    ids=ascii,
+)
+def test_a_text_of_one_sign_is_checked_like_any_other(sign: str) -> None:
+    said = sign * (_FULL // len(sign)) + " Slow peers."
+    found = check(said, [Material("dec_1", "t", said)])
+    assert found.score == 1.0
+    assert found.grounded
+    assert found.unmatched == ()
+
+
+@pytest.mark.timeout(15)
+def test_long_quotes_are_found_in_one_sentence_and_not_across_two() -> None:
+    quotes = [" ".join(f"{letter}{n}" for letter in "abcdefghi") for n in range(700)]
+    answer = " ".join(f'"{quote}".' for quote in quotes)
+    body = " ".join(f"{quote}." for quote in quotes[:-1]) + " a699 b699 c699 d699. e699 f699 g699 h699 i699."
+    assert check(answer, [Material("dec_1", "t", body)] * 20).unmatched == (quotes[-1],)
+
+
+def test_words_without_an_end_are_not_kept_once_they_are_checked() -> None:
+    def ask(number: int) -> None:
+        check(f"x{number}" * 4_000, [Material("dec_1", "t", f"y{number}" * 4_000)])
+
+    ask(0)
+    tracemalloc.start()
+    try:
+        for number in range(1, 60):
+            ask(number)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 200_000

@@ -48,7 +48,7 @@ _VALUES: Final[Mapping[str, str]] = {
 }
 _LETTERS: Final = r"[^\W\d_]"
 _UNIT: Final = rf"(?:[%$€]|(?:{'|'.join(sorted((u for u in UNITS if u not in '$€%'), key=len, reverse=True))})(?!{_LETTERS}))"
-# A text may be 32 KiB of one sign: no pattern here looks at more than a few characters again for each place where it might begin.
+# A text may be 32 KiB of one sign: where a pattern could begin at each of many equal signs, it looks behind and begins at the first alone.
 _TOKEN: Final = re.compile(  # a word or else a number; most are words
     rf"(?P<word>(?:(?<!_)_+)?(?![vV]\d){_LETTERS}[^\W_]*(?:(?:[._]|::)_*[^\W_]+)*(?:['’]{_LETTERS}+)?)|(?P<number>(?:[$€])?(?i:{NUMBER}))"
 )
@@ -58,7 +58,7 @@ _THOUSANDS: Final = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _MARK: Final = re.compile(r"^[ \t]*(?:[-*•>]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
 _CITATION: Final = re.compile(r"\[\d{1,3}\]")
 _BREAK: Final = re.compile(r"(?<=[.!?…])[\"”’)\]]*\s+|(?<=[。！？])|(?<!\s)\s*\n\s*\n\s*")
-_QUOTED: Final = re.compile(r"\"([^\"\n]+)\"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»|(?<!`)`+([^`\n]+)`+|(?<!\w)['‘]([^'‘’\n]+)['’](?!\w)")
+_QUOTED: Final = re.compile(r"\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<!`)`+([^`\n]+)`+|(?<!\w)['‘]([^'‘’\n]+)['’](?!\w)")
 _WITHIN_RUN: Final = re.compile(r"[\s*-]*")
 
 _LONGEST_KEPT: Final = 64
@@ -411,7 +411,8 @@ class _Sources:
             tally.add(self._having.get(key, 0), 1)
         size = len(keys)
         for other in range(-(-7 * size // 10), 10 * size // 7 + 1):
-            if other in self._by_size and self._by_size[other] & tally.at_least(-(-7 * (size + other) // 17)):  # k / (size + other - k) >= 0.7
+            least = -(-7 * (size + other) // 17)  # k / (size + other - k) >= 0.7
+            if other in self._by_size and self._by_size[other] & tally.at_least(least):
                 return True
         return False
 

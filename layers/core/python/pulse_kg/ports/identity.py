@@ -114,7 +114,7 @@ class RateLimiter(Protocol):
             window_seconds: How long a window is.
             now: The time.
             patience: For a call that only reads: seconds that it may wait where a store lets one process write at a time. When they are
-                over the calls counted so far decide, and this one goes uncounted. None waits as every write does.
+                over the calls that this process knows of decide, and others may learn of this one later. None waits as every write does.
 
         Returns:
             None where there was one left; else the whole seconds, 1 or more, until the next window.

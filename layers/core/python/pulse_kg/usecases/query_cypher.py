@@ -61,7 +61,7 @@ def query_cypher(caller: Caller, board_id: str, cypher: str, params: Mapping[str
     Raises:
         PayloadTooLarge: The query is too long.
         PermissionDenied: The board is not granted.
-        RateLimited: The agent asked too often in this minute.
+        RateLimited: The agent asked too often in this minute, or too much at once.
         InvalidCypher, UnsafeCypher: The query can't be run.
         ResourceExhausted, QueryTimeout: It used too much.
     """
@@ -74,11 +74,25 @@ def query_cypher(caller: Caller, board_id: str, cypher: str, params: Mapping[str
     began, now = services.clock.monotonic(), services.clock.now()
     deadline = Deadline(services)
     board = granted_board(caller, board_id, services)
-    _take_turn(caller, now, services)
+    at_once = services.limits.cypher_at_once
+    with services.running.turn(caller.agent_id, of_agent=at_once, in_all=2 * at_once):
+        _take_turn(caller, now, services)
+        found, places = _run(board, cypher, params, now, deadline, services)
+    if found.node_ids:
+        # After the snapshot: what is counted must not wait for what is read, nor the other way round.
+        services.hits.count(board_id, found.node_ids, now=now)
+    rows = _encoded(found.rows, places)
+    return CypherAnswer(found.columns, rows, round((services.clock.monotonic() - began) * 1_000), found.truncated, found.notices)
+
+
+def _run(
+    board: Board, cypher: str, params: Mapping[str, Any], now: int, deadline: Deadline, services: Services
+) -> tuple[engine.QueryResult, Mapping[str, Place]]:
+    """What the query gives, and where the nodes in it stand."""
     query = engine.compile_query(cypher, params, vocabulary=vocabulary_of(board))
     limits = budget.Limits(seconds=min(services.limits.cypher_seconds, deadline.left() * (1 - _ANSWER_SHARE)))
     with services.snapshot():
-        source = services.sources.of(board_id)
+        source = services.sources.of(board.board_id)
         found = engine.run(
             query,
             source,
@@ -86,12 +100,8 @@ def query_cypher(caller: Caller, board_id: str, cypher: str, params: Mapping[str
             budget=budget.Budget(services.clock.monotonic, limits),
             max_bytes=services.limits.response_bytes,
         )
-        places = services.queries.places(board_id, found.node_ids) if found.node_ids else {}
-    if found.node_ids:
-        # After the snapshot: what is counted must not wait for what is read, nor the other way round.
-        services.hits.count(board_id, found.node_ids, now=now)
-    rows = _encoded(found.rows, places)
-    return CypherAnswer(found.columns, rows, round((services.clock.monotonic() - began) * 1_000), found.truncated, found.notices)
+        places = services.queries.places(board.board_id, found.node_ids) if found.node_ids else {}
+    return found, places
 
 
 def _take_turn(caller: Caller, now: int, services: Services) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pulse_kg.domain.reconcile import Thresholds
+from pulse_kg.usecases.running import RunningCalls
 
 if TYPE_CHECKING:
     from pulse_kg.ports.boards import BoardStore
@@ -29,6 +30,8 @@ class Limits:
     session_ttl_seconds: int = 3_600
     consolidations_per_minute: int = 60
     cypher_per_minute: int = 30
+    cypher_at_once: int = 4
+    """Queries of one agent that run at the same time in a process; all agents together have twice as many."""
     cypher_seconds: float = 25.0
     """What a query may run for: a gateway before the tools gives up after some 29."""
     open_sessions: int = 50
@@ -49,6 +52,7 @@ class Services:
     Attributes:
         snapshot: One consistent view of all ports for the calling thread, while the context lasts; nothing is written inside it.
             A store without it gives `contextlib.nullcontext`.
+        running: The long calls of this process.
         one_call: What the reads of one tool's call share, while the context lasts: on a store without snapshots they all see the same
             commits of a board.
     """
@@ -68,6 +72,7 @@ class Services:
     hits: HitCounter
     snapshot: Callable[[], AbstractContextManager[None]]
     one_call: Callable[[], AbstractContextManager[None]] = nullcontext
+    running: RunningCalls = field(default_factory=RunningCalls)
     thresholds: Thresholds = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
 

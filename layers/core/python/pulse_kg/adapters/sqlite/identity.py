@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, Final
 
 from pulse_kg.adapters.jsontext import from_json, to_json
@@ -127,34 +129,47 @@ def _agent_of(connection: sqlite3.Connection, row: Sequence[Any]) -> Agent:
 
 
 class SqliteRateLimiter:
-    """Windows begin at multiples of their length since the epoch. A clock that runs behind counts in the newest window."""
+    """Windows begin at multiples of their length since the epoch. A clock that runs behind counts in the newest window.
+
+    A call that could not wait to be counted is counted in memory, and written with the next one that is: other processes see it then.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._lock = threading.Lock()  # always taken inside a transaction
+        self._unwritten: dict[tuple[str, int], tuple[int, int]] = {}
 
     def take(self, key: str, *, limit: int, window_seconds: int, now: Instant, patience: float | None = None) -> int | None:
         """See `RateLimiter.take`; a refused call is not counted."""
         length = window_seconds * 1000
         try:
-            with self._database.writing(wait_seconds=WRITE_WAIT_SECONDS if patience is None else patience) as connection:
-                number, taken = self._window(connection, key, window_seconds, now)
+            with ExitStack() as until_written:
+                with self._database.writing(wait_seconds=WRITE_WAIT_SECONDS if patience is None else patience) as connection:
+                    until_written.enter_context(self._lock)
+                    number, taken = self._window(connection, key, window_seconds, now)
+                    if taken < limit:
+                        connection.execute(
+                            "INSERT INTO rate_windows (key, window_seconds, number, taken) VALUES (?, ?, ?, ?) "
+                            "ON CONFLICT (key, window_seconds) DO UPDATE SET number = excluded.number, taken = excluded.taken",
+                            (key, window_seconds, number, taken + 1),
+                        )
                 if taken < limit:
-                    connection.execute(
-                        "INSERT INTO rate_windows (key, window_seconds, number, taken) VALUES (?, ?, ?, ?) "
-                        "ON CONFLICT (key, window_seconds) DO UPDATE SET number = excluded.number, taken = excluded.taken",
-                        (key, window_seconds, number, taken + 1),
-                    )
+                    self._unwritten.pop((key, window_seconds), None)
         except StoreUnavailable:
             if patience is None:
                 raise
-            with self._database.reading() as connection:  # which tells a store that is really away
+            with self._database.reading() as connection, self._lock:  # which tells a store that is really away
                 number, taken = self._window(connection, key, window_seconds, now)
+                if taken < limit:
+                    before, unwritten = self._unwritten.get((key, window_seconds), (number, 0))
+                    self._unwritten[key, window_seconds] = (number, (unwritten if before == number else 0) + 1)
         return max(1, -((now - (number + 1) * length) // 1000)) if taken >= limit else None
 
-    @staticmethod
-    def _window(connection: sqlite3.Connection, key: str, window_seconds: int, now: Instant) -> tuple[int, int]:
-        """The number of the current window, and what is taken of it."""
+    def _window(self, connection: sqlite3.Connection, key: str, window_seconds: int, now: Instant) -> tuple[int, int]:
+        """The number of the current window, and what is taken of it, with what is not written yet."""
         row = connection.execute(
             "SELECT number, taken FROM rate_windows WHERE key = ? AND window_seconds = ?", (key, window_seconds)
         ).fetchone()
-        return max((now // (window_seconds * 1000), 0), row or (-1, 0))
+        number, taken = max((now // (window_seconds * 1000), 0), row or (-1, 0))
+        before, unwritten = self._unwritten.get((key, window_seconds), (number, 0))
+        return number, taken + (unwritten if before == number else 0)
