@@ -67,7 +67,7 @@ _READ_TOOLS: Final = (
 _NEXT: Final = (
     ("pulse-kg boards create web", "a board of yours"),
     ("pulse-kg agents create ann --preset Spec --board web", "shows a key once"),
-    ("export PULSE_KG_API_KEY=pk_…", "that key, for call and ingest"),
+    ("export PULSE_KG_API_KEY=pk_…", "for call and ingest"),
     ("pulse-kg serve", "MCP, for any key"),
 )
 
@@ -135,7 +135,7 @@ def _next_steps() -> list[tuple[str, str]]:
     # From the checkout's root; from bin itself it would be a word that the shell looks for on the PATH.
     root = Path(sys.prefix).parent
     shown = activate.relative_to(root) if Path.cwd() == root else activate
-    return [(f". {shlex.quote(str(shown))}", "puts pulse-kg on the PATH"), *_NEXT]
+    return [(f". {shlex.quote(str(shown))}", "puts it on the PATH"), *_NEXT]
 
 
 @contextmanager
