@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +168,34 @@ def test_threads_that_open_one_new_file_at_once_make_one_store(path: Path) -> No
     assert sum(s.boards.create("alpha", "Alpha", now=NOW) for s in stores) == 1
     for each in stores:
         each.close()
+
+
+class Interrupted:
+    """A connection between whose looks another thread makes the store, or waits to."""
+
+    def __init__(self, inner: sqlite3.Connection, path: Path) -> None:
+        self.inner = inner
+        self.other = threading.Thread(target=lambda: open_store(path, create=True).close())
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.inner.in_transaction
+
+    def execute(self, statement: str) -> sqlite3.Cursor:
+        if "user_version" in statement:
+            self.other.start()
+            self.other.join(0.5)
+        return self.inner.execute(statement)
+
+
+def test_a_file_that_becomes_a_store_while_it_is_looked_at_is_not_taken_for_something_else(path: Path) -> None:
+    path.touch()
+    connection = sqlite3.connect(path, isolation_level=None)
+    looked: Any = Interrupted(connection, path)
+    Database._check(looked, len(MIGRATIONS), create=True)
+    looked.other.join()
+    Database._check(connection, len(MIGRATIONS), create=False)
+    connection.close()
 
 
 def test_the_tables_hold_every_field_of_the_domain() -> None:

@@ -115,14 +115,20 @@ class Database:
     @staticmethod
     def _check(connection: sqlite3.Connection, newest: int, *, create: bool) -> None:
         """Looks before anything is written: a file that is something else must stay as it is."""
-        (application,), (version,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
+        # At one moment: between two looks another process may have made the store.
+        connection.execute("BEGIN")
+        try:
+            (application,), (version,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
+            (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
         if application == APPLICATION_ID:
             if version > newest:
                 raise errors.StoreRefused(
                     f"The store was made by a newer version of pulse-kg (schema {version}; this one knows up to {newest}). Update pulse-kg."
                 )
             return
-        (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if objects or application or version:
             raise errors.not_a_store()
         if not create:
