@@ -19,9 +19,10 @@ from pulse_kg.cypher.faults import Fault
 from pulse_kg.cypher.temporal import Date, DateTime, Duration
 from pulse_kg.cypher.values import MAX_INTEGER, MAX_ITEMS, MAX_TEXT, MIN_INTEGER, Path, compare, equals, equivalence_key, in_list, order_key
 from pulse_kg.domain.instants import parse_instant
-from pulse_kg.errors import ResourceExhausted
+from pulse_kg.errors import InvalidCypher, ResourceExhausted
 from tests.property.profile import fixed
 from tests.support import cypher_values as some
+from tests.support.cypher_answers import column_of
 from tests.support.cypher_values import AB, ONE_OF_EACH, A, B, Counting, edge, node
 
 NAN, INF = math.nan, math.inf
@@ -317,39 +318,46 @@ class TestOrder:
             assert order_key(a) < order_key(b)
 
 
+def logic(text: str, a: Any, b: Any = None, c: Any = None) -> Any:
+    return column_of(f"RETURN {text} AS found", a=a, b=b, c=c)[0]
+
+
 class TestLogic:
     def test_and_is_false_as_soon_as_one_is(self) -> None:
         for a, b in itertools.product(TRUTHS, repeat=2):
             expected = False if a is False or b is False else None if a is None or b is None else True
-            assert values.and_(a, b) is expected
+            assert logic("$a AND $b", a, b) is expected
 
     def test_or_is_true_as_soon_as_one_is(self) -> None:
         for a, b in itertools.product(TRUTHS, repeat=2):
             expected = True if a is True or b is True else None if a is None or b is None else False
-            assert values.or_(a, b) is expected
+            assert logic("$a OR $b", a, b) is expected
 
     def test_exclusive_or_and_not_are_unknown_of_the_unknown(self) -> None:
         for a, b in itertools.product(TRUTHS, repeat=2):
-            assert values.xor_(a, b) is (None if a is None or b is None else a is not b)
-        assert [values.not_(a) for a in TRUTHS] == [False, True, None]
+            assert logic("$a XOR $b", a, b) is (None if a is None or b is None else a is not b)
+        assert [logic("NOT $a", a) for a in TRUTHS] == [False, True, None]
 
-    @pytest.mark.parametrize("law", [values.and_, values.or_, values.xor_])
-    def test_the_order_of_the_operands_and_of_the_steps_does_not_matter(self, law: Callable[[Any, Any], Any]) -> None:
+    @pytest.mark.parametrize("law", ["AND", "OR", "XOR"])
+    def test_the_order_of_the_operands_and_of_the_steps_does_not_matter(self, law: str) -> None:
         for a, b, c in itertools.product(TRUTHS, repeat=3):
-            assert law(a, b) is law(b, a)
-            assert law(a, law(b, c)) is law(law(a, b), c)
+            assert logic(f"$a {law} $b", a, b) is logic(f"$b {law} $a", a, b)
+            assert logic(f"$a {law} ($b {law} $c)", a, b, c) is logic(f"$a {law} $b {law} $c", a, b, c)
 
     def test_not_turns_and_into_or(self) -> None:
         for a, b in itertools.product(TRUTHS, repeat=2):
-            assert values.not_(values.and_(a, b)) is values.or_(values.not_(a), values.not_(b))
+            assert logic("NOT ($a AND $b)", a, b) is logic("NOT $a OR NOT $b", a, b)
 
-    @pytest.mark.parametrize("other", [value for kind, value in ONE_OF_EACH.items() if kind not in {"null", "boolean"}])
-    def test_what_is_no_boolean_is_refused_whatever_stands_beside_it(self, other: Any) -> None:
-        assert kind_of_fault(lambda: values.not_(other)) == "InvalidArgumentType"
-        for law in (values.and_, values.or_, values.xor_):
-            for truth in TRUTHS:
-                assert kind_of_fault(functools.partial(law, truth, other)) == "InvalidArgumentType"
-                assert kind_of_fault(functools.partial(law, other, truth)) == "InvalidArgumentType"
+    @pytest.mark.parametrize("other", [0, 1, 0.5, "true", [True], {"a": True}])
+    def test_what_is_no_boolean_is_refused_where_it_is_looked_at(self, other: Any) -> None:
+        for text in ("NOT $a", "$a AND true", "$a OR false", "true AND $a", "false OR $a", "$a XOR true", "true XOR $a", "null AND $a"):
+            with pytest.raises(InvalidCypher) as refused:
+                logic(text, other)
+            assert refused.value.details["kind"] == "InvalidArgumentType"
+
+    def test_what_decides_alone_lets_the_rest_unlooked_at(self) -> None:
+        assert logic("false AND $a", 1) is False
+        assert logic("true OR $a", 1) is True
 
 
 BINARY = [values.add, values.subtract, values.multiply, values.divide, values.modulo, values.power]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from pulse_kg.cypher.ast import Span
 from pulse_kg.cypher.faults import Fault
@@ -47,14 +47,6 @@ class Scope:
         """The scope inside a comprehension or the like, where these names hide others of the same spelling."""
         return Scope({**self.names, **names}, used=self.used, inner=self._inner | frozenset(names))
 
-    def apart(self) -> Scope:
-        """The same names, with its own record of what is used."""
-        return Scope(self.names, inner=self._inner)
-
     def visible(self) -> list[str]:
         """The names that a query can spell, sorted."""
         return sorted(name for name in self.names if not name.startswith("\0"))
-
-    def only(self, names: Iterable[str]) -> Scope:
-        """A scope of these of its names."""
-        return Scope({name: self.names[name] for name in names})

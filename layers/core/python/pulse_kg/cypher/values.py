@@ -345,49 +345,6 @@ _ORDER_KEYS: Final[Mapping[type, Callable[[Any], OrderKey]]] = {
 }
 
 
-# Logic: three-valued.
-
-
-def truth(value: Any, what: str) -> bool | None:
-    """An operand that must be a boolean or null; `what` names the operator or clause.
-
-    Raises:
-        Fault: It is of another kind.
-    """
-    if value is None or value is True or value is False:
-        known: bool | None = value
-        return known
-    raise wrong_type(what, value, "a boolean")
-
-
-def not_(a: Any) -> bool | None:
-    """`NOT a`."""
-    a = truth(a, "NOT")
-    return None if a is None else not a
-
-
-def and_(a: Any, b: Any) -> bool | None:
-    """`a AND b`: false if one of them is, else null if one of them is."""
-    a, b = truth(a, "AND"), truth(b, "AND")
-    if a is False or b is False:
-        return False
-    return None if a is None or b is None else True
-
-
-def or_(a: Any, b: Any) -> bool | None:
-    """`a OR b`: true if one of them is, else null if one of them is."""
-    a, b = truth(a, "OR"), truth(b, "OR")
-    if a is True or b is True:
-        return True
-    return None if a is None or b is None else False
-
-
-def xor_(a: Any, b: Any) -> bool | None:
-    """`a XOR b`: null if one of them is."""
-    a, b = truth(a, "XOR"), truth(b, "XOR")
-    return None if a is None or b is None else a is not b
-
-
 # Arithmetic.
 
 
