@@ -16,6 +16,28 @@ from pulse_kg.adapters.gremlin.elements import NID, edge_properties, nid, node_p
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.errors import StoreUnavailable
 
+NODE = Node(
+    board_id="beta",
+    node_id="dec_1",
+    node_type="Decision",
+    title="canary",
+    body="",
+    attributes={},
+    source_ref="spec:s",
+    artifact="spec:s",
+    artifact_version=None,
+    source_session_id="kgs_1",
+    created_seq=1,
+    commit_seq=1,
+    version=1,
+    content_digest="sha256:0",
+    created_at=0,
+    updated_at=0,
+    created_by="agt_ada",
+)
+EDGE = Edge("beta", "edge_1", "dec_1", "contradicts", "dec_2", 0, "agt_ada", 1, "kgs_1")
+"""A node and an edge of a board that nobody asks for."""
+
 
 @dataclass(eq=False)
 class Vertex:

@@ -11,28 +11,8 @@ from pulse_kg.adapters.gremlin.connection import GremlinConnection
 from pulse_kg.adapters.gremlin.elements import edge_properties, node_properties
 from pulse_kg.adapters.gremlin.errors import GraphRefused
 from pulse_kg.adapters.gremlin.queries import GremlinGraphQueries
-from pulse_kg.domain.model import Edge, Node
+from tests.support.gremlin_double import EDGE, NODE
 
-NODE = Node(
-    board_id="beta",
-    node_id="dec_1",
-    node_type="Decision",
-    title="canary",
-    body="",
-    attributes={},
-    source_ref="spec:s",
-    artifact="spec:s",
-    artifact_version=None,
-    source_session_id="kgs_1",
-    created_seq=1,
-    commit_seq=1,
-    version=1,
-    content_digest="sha256:0",
-    created_at=0,
-    updated_at=0,
-    created_by="agt_ada",
-)
-EDGE = Edge("beta", "edge_1", "dec_1", "contradicts", "dec_2", 0, "agt_ada", 1, "kgs_1")
 VERTEX = {name: [value] for name, value in node_properties(NODE, 1).items()}
 STANDING = {"vertex": VERTEX, "degree": 1, "disputing": 0}
 ROW = {"edge": edge_properties(EDGE), "src": EDGE.src, "rel_type": EDGE.rel_type, "dst": EDGE.dst}

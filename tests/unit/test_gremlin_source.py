@@ -15,30 +15,10 @@ from pulse_kg.adapters.gremlin.source import COUNTED_BOARDS, GremlinGraphSource,
 from pulse_kg.adapters.sqlite import SqliteStore, open_store
 from pulse_kg.domain.model import Edge, Node
 from pulse_kg.errors import StoreUnavailable
-from tests.support.gremlin_double import GremlinDouble
+from tests.support.gremlin_double import EDGE, NODE, GremlinDouble
 from tests.support.plans import NOW, Content, add, commit, edge, node, session
 from tests.support.sources import double_of, over
 
-NODE = Node(
-    board_id="beta",
-    node_id="dec_1",
-    node_type="Decision",
-    title="canary",
-    body="",
-    attributes={},
-    source_ref="spec:s",
-    artifact="spec:s",
-    artifact_version=None,
-    source_session_id="kgs_1",
-    created_seq=1,
-    commit_seq=1,
-    version=1,
-    content_digest="sha256:0",
-    created_at=0,
-    updated_at=0,
-    created_by="agt_ada",
-)
-EDGE = Edge("beta", "edge_1", "dec_1", "contradicts", "dec_2", 0, "agt_ada", 1, "kgs_1")
 VERTEX = {name: [value] for name, value in node_properties(NODE, 1).items()}
 OWN_VERTEX = {**VERTEX, "board_id": ["alpha"]}
 ROW = {"edge": edge_properties(EDGE), "src": "alpha_dec_1", "rel_type": EDGE.rel_type, "dst": "alpha_dec_2"}

@@ -160,3 +160,24 @@ def test_an_id_that_is_not_there_is_looked_for_once() -> None:
     budget = Budget(time.monotonic, Limits(requests=40))
     query = "UNWIND range(1, 9000) AS i OPTIONAL MATCH (n {id: 'nobody'}) RETURN count(i), count(n)"
     assert run(compile_query(query, {}), clique(2), now=START, budget=budget).rows == [[9_000, 0]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "MATCH (a)-[r]->(b) RETURN sum(size(a.body))",
+        "MATCH (a {id: 'n000'})-[r]->(b) RETURN sum(size(r.evidence))",
+    ],
+)
+def test_the_texts_of_edges_and_of_their_ends_are_counted(query: str) -> None:
+    nodes = [GraphNode(f"n{i:03}", ("Decision",), {"id": f"n{i:03}", "body": "x" * 100}) for i in range(300)]
+    edges = [GraphEdge(f"e{i:03}", "relates_to", "n000", f"n{i:03}", {"evidence": "y" * 100}) for i in range(1, 300)]
+    source = MemorySource(nodes, edges, id_key="id")
+    for most, fits in ((40_000, True), (20_000, False)):
+        budget = Budget(time.monotonic, Limits(characters=most))
+        if fits:
+            run(compile_query(query, {}), source, now=START, budget=budget)
+            continue
+        with pytest.raises(ResourceExhausted) as refused:
+            run(compile_query(query, {}), source, now=START, budget=budget)
+        assert refused.value.details["budget"] == "characters"

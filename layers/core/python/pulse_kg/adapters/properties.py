@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,7 +16,7 @@ from typing import Any, Final
 from pulse_kg.adapters.jsontext import to_json
 from pulse_kg.domain.ids import NODE_ID
 from pulse_kg.domain.instants import format_instant
-from pulse_kg.domain.model import Edge, Node
+from pulse_kg.domain.model import EDGE_PROPERTIES, NODE_PROPERTIES
 from pulse_kg.domain.schema import ADDED_KEY, NODE_TYPES, REL_TYPES
 from pulse_kg.ports.graph_source import Direction, GraphEdge, GraphNode, Hop, Need
 
@@ -26,8 +25,6 @@ EDGE_ID: Final = "edge_id"
 ATTRIBUTES: Final = "attributes"
 STATUS: Final = "status"
 
-_COMMON: Final = tuple(f.name for f in fields(Node) if f.name not in {"board_id", "node_id", "node_type", ATTRIBUTES, "truncated"})
-_OF_EDGES: Final = tuple(f.name for f in fields(Edge) if f.name not in {"board_id", EDGE_ID, "src", "rel_type", "dst"})
 _NO_ATTRIBUTES: Final = to_json({})
 
 TEXTS: Final = frozenset(
@@ -119,8 +116,8 @@ class NodeView(_View):
     """What a reader wants of nodes."""
 
     def __init__(self, need: Need) -> None:
-        super().__init__(ID, _COMMON, need)
-        self._attributes = None if need is None else need - {ID, *_COMMON} | need & {STATUS}
+        super().__init__(ID, NODE_PROPERTIES, need)
+        self._attributes = None if need is None else need - {ID, *NODE_PROPERTIES} | need & {STATUS}
         if self._attributes is None or self._attributes:
             self.columns = (*self._names, ATTRIBUTES)
 
@@ -129,7 +126,7 @@ class EdgeView(_View):
     """What a reader wants of edges."""
 
     def __init__(self, need: Need) -> None:
-        super().__init__(EDGE_ID, _OF_EDGES, need)
+        super().__init__(EDGE_ID, EDGE_PROPERTIES, need)
 
 
 def attribute_text(key: str, value: object) -> str | None:
@@ -138,7 +135,7 @@ def attribute_text(key: str, value: object) -> str | None:
     Returns:
         None where that can't be said: of numbers, for 1 equals 1.0, and of what no attribute can be called.
     """
-    if not isinstance(value, str | bool) or not ADDED_KEY.fullmatch(key) or (key in {ID, *_COMMON} and key != STATUS):
+    if not isinstance(value, str | bool) or not ADDED_KEY.fullmatch(key) or (key in {ID, *NODE_PROPERTIES} and key != STATUS):
         return None
     return to_json({key: value})[1:-1]
 

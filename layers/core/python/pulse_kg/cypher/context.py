@@ -116,11 +116,15 @@ class Context:
         fetch, long, known = self.budget.fetch, self._long_edges, self._nodes.setdefault
         listed: list[tuple[GraphNode, GraphEdge, GraphNode]] = []
         for src, edge, dst in self._source.edges(rel_types, self._edge_need, self._node_need):
-            fetch(1, _characters(edge) if long else 0)
+            fetch(1, (_characters(edge) if long else 0) + (self._new_characters(src, dst) if self._long_nodes else 0))
             triple = known(src.node_id, src), edge, known(dst.node_id, dst)
             listed.append(triple)
             yield triple
         whole(listed)
+
+    def _new_characters(self, *nodes: GraphNode) -> int:
+        """Of those of these nodes that were not seen before."""
+        return sum(_characters(node) for node in nodes if node.node_id not in self._nodes)
 
     def nodes(self, node_ids: Collection[str]) -> dict[str, GraphNode]:
         """Those of these nodes that there are, by id."""
@@ -172,7 +176,8 @@ class Context:
             for node_id in some:
                 known[node_id] = []
             found = self._source.expand(some, direction, rel_types, self._edge_need, self._node_need)
-            self.budget.fetch(len(found), sum(_characters(hop.far) for hop in found))
+            texts = sum(_characters(hop.far) + (_characters(hop.edge) if self._long_edges else 0) for hop in found)
+            self.budget.fetch(len(found), texts)
             for hop in found:
                 known[hop.near].append(hop)
                 self._nodes.setdefault(hop.far.node_id, hop.far)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pulse_kg.domain.instants import Instant, parse_instant
 from pulse_kg.domain.refs import Artifact, artifact_of, stable_part
@@ -350,6 +350,14 @@ class Edge:
     confidence: float = DEFAULT_CONFIDENCE
     layer: Layer = "cognitive"
     rule_id: str | None = None
+
+
+NODE_PROPERTIES: Final = tuple(
+    f.name for f in fields(Node) if f.name not in {"board_id", "node_id", "node_type", "attributes", "truncated"}
+)
+"""The properties that nodes of all types have, but for the id; `status` is a Decision's."""
+EDGE_PROPERTIES: Final = tuple(f.name for f in fields(Edge) if f.name not in {"board_id", "edge_id", "src", "rel_type", "dst"})
+"""The properties of an edge, but for the id."""
 
 
 @dataclass(frozen=True)

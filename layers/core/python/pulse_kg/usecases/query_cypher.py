@@ -10,9 +10,9 @@ from pulse_kg.cypher import budget, engine
 from pulse_kg.cypher.encode import encode
 from pulse_kg.cypher.limits import MAX_BYTES
 from pulse_kg.cypher.notices import Vocabulary
-from pulse_kg.domain.model import Board
+from pulse_kg.domain.model import EDGE_PROPERTIES, NODE_PROPERTIES, Board
 from pulse_kg.domain.permissions import Caller
-from pulse_kg.domain.schema import ATTRIBUTES, CONFIDENCE, NODE_TYPES, REL_TYPES, RESERVED_KEYS
+from pulse_kg.domain.schema import ATTRIBUTES, NODE_TYPES, REL_TYPES
 from pulse_kg.errors import PayloadTooLarge, RateLimited
 from pulse_kg.ports.graph_source import GraphNode
 from pulse_kg.ports.reading import Place
@@ -20,10 +20,9 @@ from pulse_kg.usecases.access import granted_board
 from pulse_kg.usecases.add_node_candidate import added_attributes
 from pulse_kg.usecases.services import Deadline, Services
 
-_NO_PROPERTIES: Final = frozenset("label key vertex element edge property embedding board_id".split())
-NODE_KEYS: Final = frozenset(RESERVED_KEYS - _NO_PROPERTIES).union(*(keys for keys in ATTRIBUTES.values()), {CONFIDENCE})
+NODE_KEYS: Final = frozenset({"id", *NODE_PROPERTIES}).union(*ATTRIBUTES.values())
 """The properties that a node of any board may have."""
-EDGE_KEYS: Final = frozenset("edge_id reason evidence confidence layer rule_id created_by created_at commit_seq source_session_id".split())
+EDGE_KEYS: Final = frozenset({"edge_id", *EDGE_PROPERTIES})
 _PATIENCE: Final = 0.05
 """Seconds that a query waits at most to be counted while a commit is being written: reads do not wait for commits."""
 _ANSWER_SHARE: Final = 0.05  # of the time is kept for the answer
